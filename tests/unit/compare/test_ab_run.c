@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole runs of `ab` over backends that a test makes up: which layers are compared and why not, times, numbers,
+ * distances and their order. */
+#include "fake_sides.h"
+
+#include <math.h>
+
+#include "compare/ab/ab.h"
+
+static const char model[] =
+    "seqlstm: 1\n"
+    "seed: 3\n"
+    "data: {type: generator, name: adding_problem, length: [3, 6], train: {size: 10}, batch_size: 4}\n"
+    "model: [{type: lstm, units: 2, layers: 2, return_sequences: true}, "
+    "{type: lstm, name: pinned, units: 3}, {type: dense, units: from_target}]\n"
+    "train: {loss: mse, optimizer: sgd, epochs: 1}\n"
+    "backends: [reference]\n"
+    "dispatch: {pin: {pinned: reference:loops}}\n";
+
+/* Longer in later batches. */
+static double a_ns(const struct fake_side *side)
+{
+    return 2e6 * (1 + side->batch) * (1 + 0.125 * (side->turns % 3));
+}
+
+static double b_ns(const struct fake_side *side)
+{
+    return 1.25 * a_ns(side) + 1000 * (side->turns % 5);
+}
+
+static const struct fake_backend backends[] = {
+    {.id = "aa", .version = "1.5", .accepts = "rdl", .joins = true, .ns = a_ns, .loss = 0.5, .values = {1, 2, 3}},
+    {.id = "bb", .version = "2.5", .accepts = "rl", .joins = true, .ns = b_ns, .loss = 0.75, .values = {1, 2, 5}},
+    {.id = "cc", .version = "3", .on_device = true, .accepts = "rdl", .ns = a_ns, .values = {1, 2, 3}},
+    {.id = "dd", .version = "4", .accepts = "rdl", .joins = true, .wrong = "lstm_1", .ns = a_ns, .values = {1, 2, 3}},
+    {.id = "ee", .version = "5", .accepts = "rdl", .ns = a_ns, .values = {1, NAN, 3}},
+    {.id = "ff", .version = "6", .accepts = "", .ns = a_ns},
+    {.id = NULL}};
+
+static struct sl_buf out;
+
+static void note(void *context, double gone)
+{
+    (void)context;
+    sl_buf_printf(&fake_log, "%.4f s\n", gone);
+}
+
+static void show_run(struct sl_session *session, const char *a, const char *b, enum sl_phase phase, int64_t batch)
+{
+    struct sl_ab_report *report = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_ab_request request = {.session = session,
+                                          .a = a,
+                                          .b = b,
+                                          .phase = phase,
+                                          .batch_size = batch,
+                                          .rounds = 6,
+                                          .seconds = 0.5,
+                                          .confidence = 0.95,
+                                          .threads = 2,
+                                          .on_progress = note};
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+    fake_now_ns = 0;
+    fake_peak = 8e-3;
+    fake_peak_step = phase == SL_PHASE_TRAIN ? 1e-3 : -1e-3;
+    const seqlstm_status status = sl_ab_run(&request, &report, &err);
+    sl_buf_printf(&out, "== %s and %s: %d %s\n%s", a, b, (int)status, status == SEQLSTM_OK ? "" : err.message,
+                  sl_buf_text(&fake_log));
+    if (report) {
+        sl_ab_report_print_table(report, &out);
+        struct sl_buf json = {0};
+        assert_int_equal(sl_ab_report_print_json(report, &json, &err), SEQLSTM_OK);
+        fake_append_rounded(sl_buf_text(&json), &out);
+        sl_buf_deinit(&json);
+    }
+    sl_ab_report_destroy(report);
+    assert_int_equal(fake_open_sides, 0);
+}
+
+static void test_runs(void **state)
+{
+    struct sl_session *session = fake_session(model);
+    (void)state;
+    fake_backends = backends;
+    show_run(session, "aa", "bb", SL_PHASE_TRAIN, 0);
+    show_run(session, "bb", "aa", SL_PHASE_PREDICT, 20);
+    show_run(session, "aa", "cc", SL_PHASE_TRAIN, 4);
+    show_run(session, "dd", "aa", SL_PHASE_TRAIN, 4);
+    show_run(session, "aa", "ee", SL_PHASE_TRAIN, 4);
+    show_run(session, "aa", "aa", SL_PHASE_TRAIN, 4);
+    show_run(session, "bb", "ff", SL_PHASE_TRAIN, 4);
+    show_run(session, "aa", "zz", SL_PHASE_TRAIN, 4);
+    sl_session_close(session);
+    golden_expect("reports/ab_runs.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&fake_log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whole runs of `bench` over backends that a test makes up: what is planned, judged, timed, left out and won. */
+#include "fake_sides.h"
+
+#include "compare/sweep/sweep.h"
+
+static const char model[] =
+    "seqlstm: 1\n"
+    "name: sums\n"
+    "seed: 3\n"
+    "data: {type: generator, name: adding_problem, length: [3, 6], train: {size: 40}, batch_size: 4}\n"
+    "model: [{type: lstm, units: 2, layers: 2, return_sequences: true}, {type: lstm, units: 3}, "
+    "{type: dense, units: from_target}]\n"
+    "train: {loss: mse, optimizer: sgd, epochs: 1}\n"
+    "backends: [reference]\n";
+
+/* Different in each turn: the medians are those of a middle turn. */
+static double vary(const struct fake_side *side, double ns)
+{
+    return ns * (1 + 0.125 * (side->turns * 3 % 5));
+}
+
+/* One thread is faster for small batches; two by less than 3 % for the second size, and clearly for the last. */
+static double quick_ns(const struct fake_side *side)
+{
+    const int threads = sl_pool_get_members(side->request.pool), batch = (int)side->request.sample->envelope.sequences;
+    static const double one[] = {1e6, 2.05e6, 4e6, 8e6}, two[] = {1.5e6, 2e6, 3e6, 4.5e6};
+    const int k = batch == 2 ? 0 : batch == 4 ? 1 : batch == 8 ? 2 : 3;
+    return vary(side, threads == 1 ? one[k] : two[k]);
+}
+
+static double plain_ns(const struct fake_side *side)
+{
+    return vary(side, 7e6 * sl_pool_get_members(side->request.pool));
+}
+
+static const struct fake_backend backends[] = {
+    {.id = "quick", .version = "1", .accepts = "rdl", .joins = true, .ns = quick_ns},
+    {.id = "plain", .version = "1", .accepts = "d", .ns = plain_ns},
+    {.id = "wrong", .version = "1", .accepts = "rdl", .wrong = "dense_1", .ns = plain_ns},
+    {.id = "gone", .version = "1", .accepts = "", .gone = "no such device", .ns = plain_ns},
+    {.id = "idle", .version = "1", .accepts = "l", .ns = plain_ns},
+    {.id = NULL}};
+
+static struct sl_buf out;
+
+static void show_run(const char *title, const struct sl_sweep_request *request)
+{
+    struct sl_sweep_report *report = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+    fake_now_ns = 1000;
+    fake_peak = 9;
+    fake_peak_step = 1;
+    const seqlstm_status status = sl_sweep_run(request, &report, &err);
+    sl_buf_printf(&out, "== %s: %d %s\n", title, (int)status, status == SEQLSTM_OK ? "" : err.message);
+    /* turns that are equal to those before are counted */
+    char *rest = sl_buf_text(&fake_log) ? fake_log.data : NULL, *line;
+    const char *before = "";
+    int times = 0;
+    while ((line = strsep(&rest, "\n")) != NULL) {
+        if (*before && strcmp(before, line) != 0)
+            sl_buf_printf(&out, times > 1 ? "%s, %d times\n" : "%s\n", before, times);
+        times = strcmp(before, line) == 0 ? times + 1 : 1;
+        before = line;
+    }
+    if (report) {
+        struct sl_buf json = {0};
+        assert_int_equal(sl_sweep_print_json(report, &json, &err), SEQLSTM_OK);
+        fake_append_rounded(sl_buf_text(&json), &out);
+        sl_buf_deinit(&json);
+        sl_buf_printf(&out, "failures %d\n", (int)report->failures);
+    }
+    sl_sweep_report_destroy(report);
+    assert_int_equal(fake_open_sides, 0);
+}
+
+static void test_runs(void **state)
+{
+    static const char *const names[] = {"quick", "plain", "wrong", "gone", "idle"};
+    struct sl_session *session = fake_session(model);
+    (void)state;
+    fake_backends = backends;
+    struct sl_sweep_request request = {.session = session,
+                                       .backends = names,
+                                       .backend_count = 5,
+                                       .batches = {2, 4, 8, 60},
+                                       .batch_count = 4,
+                                       .threads = {1, 2},
+                                       .thread_count = 2,
+                                       .phase = SL_PHASE_TRAIN,
+                                       .seconds = 1.2};
+    show_run("all sizes", &request);
+    request.seconds = 0.09; /* three rounds of the first size take more */
+    show_run("no time", &request);
+    request.phase = SL_PHASE_PREDICT;
+    request.seconds = 4;
+    request.backend_count = 1;
+    request.batch_count = 2;
+    show_run("inference", &request);
+    request.backends = names + 2;
+    show_run("only a wrong one", &request);
+    request.backends = names + 3;
+    request.backend_count = 2;
+    show_run("none that runs", &request);
+    sl_session_close(session);
+    golden_expect("reports/sweep_runs.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&fake_log);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
