@@ -62,9 +62,9 @@ static void double_bfloat16(uint16_t *values, int64_t elems)
     }
 }
 
-/* Sums are twice the values; what the other rank sends is what was last offered to it: the packed or whole gradients. */
-static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *queue,
-                           const struct seqlstm_exchange *e, struct seqlstm_error *err)
+/* Sums are twice the values; what the other rank sends is what was offered to it: the packed or whole gradients. */
+static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *queue, const struct seqlstm_exchange *e,
+                           struct seqlstm_error *err)
 {
     (void)group, (void)queue, (void)err;
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
@@ -91,8 +91,7 @@ static void check_guards(void)
     }
 }
 
-/* Two updates with `used` rows of a matrix of `rows` rows, which begins at `offset`. Small whole numbers, which bfloat16
- * has exactly. */
+/* Two updates with `used` rows of the matrix. Small whole numbers, which bfloat16 has exactly. */
 static void add(const struct sl_parallel_config *config, const struct sl_reducer_matrix *matrix, int64_t elems,
                 int64_t used, bool marks)
 {
@@ -149,8 +148,8 @@ static void all_stays_in_the_scratch(void **state)
     static const struct {
         struct sl_reducer_matrix matrix;
         int64_t elems;
-    } cases[] = {{{0, 10, 3, false}, 30},  {{0, 11, 4, false}, 44},  {{5, 10, 3, false}, 40},
-                 {{0, 8, 16, false}, 130}, {{7, 9, 8, false}, 79}, {{0, 1, 5, false}, 5}};
+    } cases[] = {{{0, 10, 3, false}, 30},  {{0, 11, 4, false}, 44}, {{5, 10, 3, false}, 40},
+                 {{0, 8, 16, false}, 130}, {{7, 9, 8, false}, 79},  {{0, 1, 5, false}, 5}};
     static const struct sl_reduce_config ways[] = {{SL_REDUCE_ALL, SL_REDUCE_FLOAT32},
                                                    {SL_REDUCE_ALL, SL_REDUCE_BFLOAT16},
                                                    {SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}};
