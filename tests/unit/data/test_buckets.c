@@ -257,6 +257,50 @@ static void test_price_of_pairs(void **state)
     sl_histogram_deinit(&h);
 }
 
+/* `max_tokens` counts both sides of a pair: the edge, and the mean of the sources. */
+static void test_tokens_of_pairs(void **state)
+{
+    (void)state;
+    static const int32_t lengths[] = {2, 2, 4}, sources[] = {1, 3, 5};
+    static const struct {
+        int64_t max_tokens;
+        double price; /* of steps, in batches of one, two or three */
+    } cases[] = {{6, 12 + 9}, {12, 12 + 9}, {14, 8 + 6}, {20, 8 + 6}, {21, 4 + 5}};
+    struct sl_histogram h = make_histogram(lengths, sources, 3);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_bucket_rule rule = {.max_tokens = cases[i].max_tokens};
+        assert_true(sl_bucket_price(&rule, &h, 0, 2) == cases[i].price);
+    }
+    sl_histogram_deinit(&h);
+}
+
+/* Twice as many lengths as are looked at one by one, each as often: neighbours are joined, under the longer one. */
+static void test_neighbours_are_joined(void **state)
+{
+    (void)state;
+    enum { MANY = 2 * SL_BUCKET_LENGTHS_MOST };
+    int32_t lengths[MANY], ones[MANY];
+    for (int32_t i = 0; i < MANY; i++) {
+        lengths[i] = MANY - i;
+        ones[i] = 1;
+    }
+    struct sl_histogram h = make_histogram(ones, lengths, MANY);
+    assert_int_equal(h.source_count, SL_BUCKET_LENGTHS_MOST);
+    for (int64_t s = 0; s < h.source_count; s++) {
+        assert_int_equal(h.source_length[s], 2 * (s + 1));
+        assert_int_equal(h.below[h.source_count + s], 2);
+    }
+    sl_histogram_deinit(&h);
+    h = make_histogram(lengths, NULL, MANY);
+    struct sl_edges edges;
+    const struct sl_bucket_rule rule = {.batch_size = MANY / 4};
+    assert_int_equal(sl_edges_best(&h, &rule, 4, &edges, NULL), SEQLSTM_OK);
+    for (int64_t k = 0; k < 4; k++)
+        assert_int_equal(edges.lengths[k], (k + 1) * MANY / 4);
+    sl_edges_deinit(&edges);
+    sl_histogram_deinit(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -266,6 +310,8 @@ int main(void)
         cmocka_unit_test(test_step_cost),
         cmocka_unit_test(test_packed_price),
         cmocka_unit_test(test_price_of_pairs),
+        cmocka_unit_test(test_tokens_of_pairs),
+        cmocka_unit_test(test_neighbours_are_joined),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

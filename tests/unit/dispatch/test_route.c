@@ -27,8 +27,13 @@ static void expect(const struct sl_route_problem *problem, bool by_order, const 
 {
     struct sl_route route = find(problem, by_order);
     assert_int_equal(route.count, count);
-    for (int32_t k = 0; k < count; k++)
+    double cost_ns = 0;
+    for (int32_t k = 0; k < count; k++) {
         assert_int_equal(route.steps[k], steps[k]);
+        cost_ns += problem->steps[steps[k]].cost_ns;
+    }
+    /* copies come on top */
+    assert_true(problem->read_count == 0 ? fabs(route.cost_ns - cost_ns) <= 1e-9 * cost_ns : route.cost_ns >= cost_ns);
     free(route.steps);
 }
 
