@@ -151,6 +151,66 @@ static void name_and_seed_are_refused_where_nothing_reads_them(void **state)
     }
 }
 
+/* Each key, with the uses that read it: ALL, BENCH, EVALUATE, PLAN, QUANTIZE, PREDICT, SERVE, EXPORT, a letter each. */
+static void each_use_reads_its_keys(void **state)
+{
+    (void)state;
+    static const char letters[SL_RUN_USE_COUNT + 1] = {
+        [SL_RUN_USE_ALL] = 'A',   [SL_RUN_USE_BENCH] = 'B',    [SL_RUN_USE_EVALUATE] = 'E',
+        [SL_RUN_USE_PLAN] = 'P',  [SL_RUN_USE_QUANTIZE] = 'Q', [SL_RUN_USE_PREDICT] = 'R',
+        [SL_RUN_USE_SERVE] = 'S', [SL_RUN_USE_EXPORT] = 'X'};
+    static const char base[] = "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], "
+                               "train: {size: 8}%s, batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n"
+                               "  - {type: dense, units: from_target}\ntrain: {loss: %s, epochs: 1}\n";
+    static const struct {
+        const char *assignment, *uses;
+        bool has_valid;
+        const char *loss; /* NULL: huber */
+    } rows[] = {
+        {"train.epochs=2", "A", false, NULL},
+        {"train.optimizer={type: sgd, learning_rate: 0.5}", "A", false, NULL},
+        {"train.clip_norm=1", "A", false, NULL},
+        {"train.loss.type=mae", "ABEPQRS", false, "mse"},
+        {"train.loss.delta=3", "ABEPQ", false, NULL},
+        {"train.metrics=[mae]", "ABEPQ", false, NULL},
+        {"train.metrics=[mae]", "A", true, NULL},
+        {"train.validate.metrics=[mae]", "ABEPQ", true, NULL},
+        {"train.validate.every=2e", "A", true, NULL},
+        {"data.shuffle=false", "A", false, NULL},
+        {"data.batch_size=2", "ABEPQRS", false, NULL},
+        {"data.test={size: 9}", "ABEPQ", false, NULL},
+        {"data.valid.size=9", "ABEPQ", true, NULL},
+        {"data.train.size=9", "ABEPQRSX", false, NULL},
+        {"dispatch.policy=order", "ABEPQRS", false, NULL},
+        {"device=cpu", "ABEPQRS", false, NULL},
+        {"output.dir=x", "A", false, NULL},
+        {"log.every=7u", "A", false, NULL},
+        {"parallel.data=1", "A", false, NULL},
+        {"model[0].units=4", "ABEPQRSX", false, NULL},
+        {"precision=bfloat16", "ABEPQRSX", false, NULL},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
+        for (int use = 0; use < SL_RUN_USE_COUNT; use++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_override set = {.origin = "--set", .assignment = rows[r].assignment};
+            const struct sl_model_request request = {.overrides = &set, .override_count = 1};
+            char text[600];
+            size_t changes = 0;
+            snprintf(text, sizeof text, base, rows[r].has_valid ? ", valid: {size: 5}" : "",
+                     rows[r].loss ? rows[r].loss : "{type: huber, delta: 2}");
+            struct loaded before = load_clean(text), after = load_text("m.yaml", text, strlen(text), &request);
+            if (after.model == NULL)
+                fail_msg("%s: %s", rows[r].assignment, sl_buf_text(&after.text));
+            const struct sl_session session = {.model = after.model, .options = {.use = use}};
+            const seqlstm_status status = sl_session_review_changes(&session, before.model, &changes, &err);
+            if (changes == 0 || (status == SEQLSTM_OK) != (strchr(rows[r].uses, letters[use]) != NULL))
+                fail_msg("%s, %c: %d, %zu changes, %s", rows[r].assignment, letters[use], (int)status, changes,
+                         status == SEQLSTM_OK ? "" : err.message);
+            unload(&before);
+            unload(&after);
+        }
+}
+
 static void without_memory_nothing_counts_as_unchanged(void **state)
 {
     (void)state;
@@ -181,6 +241,7 @@ int main(void)
         cmocka_unit_test(changes_are_counted),
         cmocka_unit_test(each_change_is_listed_or_counted),
         cmocka_unit_test(name_and_seed_are_refused_where_nothing_reads_them),
+        cmocka_unit_test(each_use_reads_its_keys),
         cmocka_unit_test(without_memory_nothing_counts_as_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
