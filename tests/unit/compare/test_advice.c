@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `profile` tries out, and its end by a signal. */
-#include <setjmp.h>
-#include <stdarg.h>
 #include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-#include <cmocka.h>
+#include "golden.h"
 
+#include "base/value/buf.h"
 #include "compare/advice.h"
+#include "session/record/session_record.h"
+#include "session/run/turn.h"
 
 static const char text[] = "seqlstm: 1\n"
                            "seed: 1\n"
@@ -23,6 +19,11 @@ static const char text[] = "seqlstm: 1\n"
                            "dispatch: {policy: order}\n"
                            "backends: [reference]\n";
 
+/* Where turns are those of a machine of four cores that the test makes up, on which steps take less time with more
+ * threads and in larger batches. NULL: they are real. */
+static struct sl_buf *turns;
+static int turn_count;
+
 struct trials {
     struct sl_interrupt interrupt;
     int records;
@@ -30,6 +31,7 @@ struct trials {
     char last[96];
     int count;
     int largest; /* batch */
+    int threads; /* 0: one */
 };
 
 static void note_trial(void *context, const char *change)
@@ -37,11 +39,45 @@ static void note_trial(void *context, const char *change)
     struct trials *trials = context;
     int batch;
     trials->count++;
+    if (turns)
+        sl_buf_printf(turns, "\n%s:", change);
     if (sscanf(change, "--set data.batch_size=%d", &batch) == 1 && batch > trials->largest)
         trials->largest = batch;
     snprintf(trials->last, sizeof trials->last, "%s", change);
     if (trials->until && strcmp(trials->until, change) == 0)
         atomic_store(&trials->interrupt.stop, 2);
+}
+
+/* ---- turns of the test's own speed --------------------------------------------------------------------------- */
+
+int32_t __wrap_sl_cpu_count(void);
+int32_t __real_sl_cpu_count(void);
+seqlstm_status __wrap_sl_session_take_turn(struct sl_session *session, struct sl_recorder *recorder, int64_t warm,
+                                           int64_t updates, struct sl_turn *out_turn, struct seqlstm_error *err);
+seqlstm_status __real_sl_session_take_turn(struct sl_session *session, struct sl_recorder *recorder, int64_t warm,
+                                           int64_t updates, struct sl_turn *out_turn, struct seqlstm_error *err);
+
+int32_t __wrap_sl_cpu_count(void)
+{
+    return turns ? 4 : __real_sl_cpu_count();
+}
+
+seqlstm_status __wrap_sl_session_take_turn(struct sl_session *session, struct sl_recorder *recorder, int64_t warm,
+                                           int64_t updates, struct sl_turn *out_turn, struct seqlstm_error *err)
+{
+    if (turns == NULL)
+        return __real_sl_session_take_turn(session, recorder, warm, updates, out_turn, err);
+    const int threads = sl_pool_get_members(session->pool), batch = (int)session->model->data.batch_size;
+    const bool low = session->model->precision != SL_PRECISION_FLOAT32,
+               measured = session->model->dispatch.policy == SL_POLICY_MEASURED;
+    if (low) /* it fails in the middle */
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no");
+    const double speed = threads == 1 ? 0.8 : threads == 2 ? 1 : 1.25;
+    const double noise = 1 + 0.01 * (turn_count++ % 4) * (measured ? 1 : 3);
+    *out_turn = (struct sl_turn){.updates = updates, .rows = updates * batch * 10};
+    out_turn->ns = (double)updates * 1e6 * (1 + 0.5 * batch) * noise / speed;
+    sl_buf_printf(turns, " %lld+%lld", (long long)warm, (long long)updates);
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status find(struct trials *trials, struct sl_timeline_advices *advices)
@@ -51,8 +87,10 @@ static seqlstm_status find(struct trials *trials, struct sl_timeline_advices *ad
     assert_true(file >= 0 && dprintf(file, text, trials->records) > 0);
     close(file);
     struct sl_model_request model = {.path = path};
-    const struct sl_session_options options = {
-        .model = &model, .threads = 1, .threads_given = true, .interrupt = &trials->interrupt};
+    const struct sl_session_options options = {.model = &model,
+                                               .threads = trials->threads ? trials->threads : 1,
+                                               .threads_given = true,
+                                               .interrupt = &trials->interrupt};
     struct sl_diagnostics *diagnostics = NULL;
     struct sl_session *session = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -62,7 +100,7 @@ static seqlstm_status find(struct trials *trials, struct sl_timeline_advices *ad
         fail_msg("%s", err.message);
     const struct sl_advice_request request = {.session = session,
                                               .options = &options,
-                                              .update_ns = 1e9,
+                                              .update_ns = turns ? 3e6 : 1e9,
                                               .seconds = 1e9,
                                               .on_trial = note_trial,
                                               .context = trials};
@@ -100,8 +138,30 @@ static void test_batches(void **state)
     }
 }
 
+/* What is tried in which order with how many updates, and what of it helps: the fastest first, then what does not. */
+static void test_order(void **state)
+{
+    (void)state;
+    static struct sl_timeline_advices advices;
+    struct trials trials = {.records = 400, .threads = 2};
+    struct sl_buf out = {0};
+    turns = &out;
+    turn_count = 0;
+    assert_int_equal(find(&trials, &advices), SEQLSTM_OK);
+    turns = NULL;
+    sl_buf_append_char(&out, '\n');
+    for (int32_t k = 0; k < advices.count; k++) {
+        const struct sl_timeline_advice *a = &advices.items[k];
+        sl_buf_printf(&out, "%s %s: %.4f [%.4f, %.4f] (%s)\n", a->helps ? "helps" : "does not help", a->change,
+                      a->speed, a->low, a->high, a->note);
+    }
+    golden_expect("reports/advice.txt", "--", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt), cmocka_unit_test(test_batches)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt), cmocka_unit_test(test_batches),
+                                       cmocka_unit_test(test_order)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
