@@ -11,6 +11,8 @@
 #include "model_fixture.h"
 
 #include "base/operation/op_signature.h"
+#include "dispatch/cost/estimate.h"
+#include "dispatch/cost/testbed.h"
 #include "dispatch/explain/explain.h"
 #include "dispatch/explain/explain_stages.h"
 #include "dispatch/plan/plan.h"
@@ -36,6 +38,11 @@ static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *qu
     return SEQLSTM_OK;
 }
 
+static seqlstm_status note_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_forward *args, struct seqlstm_error *err);
+static seqlstm_status note_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, struct seqlstm_error *err);
+
 static const struct seqlstm_backend *query(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
@@ -43,6 +50,8 @@ static const struct seqlstm_backend *query(uint32_t host_minor)
     table = *reference;
     table.op_sizes = get_sizes;
     table.weights_pack = pack;
+    table.forward = note_forward;
+    table.backward = note_backward;
     return &table;
 }
 
@@ -374,11 +383,134 @@ static void plans_are_as_before(void **state)
     compare_dumps("plans", add_model);
 }
 
+/* ---- timed ------------------------------------------------------------------------------------------ */
+
+/* Where calls of the backend are written down, if anywhere, and what they are about. */
+static struct sl_buf *witness;
+static struct sl_slot signature[SL_SLOTS_MAX];
+static int32_t slot_count;
+
+/* The least and the greatest number of a parameter, or of the first four rows: each batch has as many. */
+static void note_slot(const char *what, const struct sl_slot *slot, const void *values)
+{
+    double low = INFINITY, high = -INFINITY;
+    const int64_t elems = slot->features * (slot->axis == SL_SLOT_FREE ? slot->rows : 4);
+    for (int64_t i = 0; values && i < elems; i++) {
+        const double value = slot->dtype == SEQLSTM_DTYPE_INT32     ? ((const int32_t *)values)[i]
+                             : slot->dtype == SEQLSTM_DTYPE_FLOAT64 ? ((const double *)values)[i]
+                                                                    : (double)((const float *)values)[i];
+        low = fmin(low, value);
+        high = fmax(high, value);
+    }
+    if (values)
+        sl_buf_printf(witness, " %s%s %.3f..%.3f", what, slot->name, low + 0.0, high + 0.0);
+}
+
+static seqlstm_status note_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                   const struct seqlstm_forward *args, struct seqlstm_error *err)
+{
+    if (witness) {
+        sl_buf_printf(witness, "forward of %u slots, seed %llu, update %llu:", args->slot_count,
+                      (unsigned long long)args->step->seed, (unsigned long long)args->step->update);
+        for (int32_t s = 0; s < slot_count; s++)
+            if (signature[s].role != SL_SLOT_OUTPUT)
+                note_slot("", &signature[s], args->slots[s]);
+        sl_buf_printf(witness, "%s%s%s\n", args->workspace ? "" : " no workspace", args->reserve ? "" : " no reserve",
+                      args->packed ? "" : " nothing packed");
+    }
+    return reference->forward(binding, queue, args, err);
+}
+
+static seqlstm_status note_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    if (witness) {
+        sl_buf_printf(witness, "backward of %u slots, parts %u:", args->slot_count, args->parts);
+        for (int32_t s = 0; s < slot_count; s++)
+            if (args->grads[s] && signature[s].role == SL_SLOT_OUTPUT)
+                note_slot("d", &signature[s], args->grads[s]);
+            else if (args->grads[s])
+                sl_buf_printf(witness, " d%s", signature[s].name);
+        sl_buf_append_char(witness, '\n');
+    }
+    return reference->backward(binding, queue, args, err);
+}
+
+/* One call in each of two batches, the second of them in parts. */
+static void time_call(struct sl_buf *out, const struct sl_plan *plan, const struct sl_call *call,
+                      const struct sl_profiles *profiles)
+{
+    const bool on_steps = sl_node_is_on_steps(plan->graph, call->node);
+    const struct sl_testbed_request request = {.desc = &call->node->desc,
+                                               .on_steps = on_steps,
+                                               .backward = call->node->needs_backward,
+                                               .input_grad = true,
+                                               .param_grad = true,
+                                               .profiles = profiles,
+                                               .profile_first = 1,
+                                               .profile_count = 2,
+                                               .steps_most = 5,
+                                               .sizes = &call->sizes,
+                                               .backend = call->backend,
+                                               .device = call->device};
+    struct sl_testbed *testbed;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    sl_buf_printf(out, "-- %s%s\n", call->node->name, on_steps ? ", on steps" : "");
+    if (sl_testbed_create(&request, &testbed, &err) != SEQLSTM_OK) {
+        sl_buf_printf(out, "refused %d: %s\n", (int)err.code, err.message);
+        return;
+    }
+    assert_int_equal(sl_op_signature(&call->node->desc.head, signature, SL_SLOTS_MAX, &slot_count, NULL), SEQLSTM_OK);
+    witness = out;
+    for (int32_t p = 0; p < 2; p++) {
+        struct seqlstm_binding *binding = NULL;
+        double forward_ns = -1, backward_ns = -1;
+        sl_buf_printf(out, "%lld rows\n", (long long)sl_testbed_get_rows(testbed, p));
+        if (sl_testbed_bind(testbed, call->backend, call->op, p, &binding, &err) != SEQLSTM_OK ||
+            sl_testbed_run(testbed, call->backend, call->op, &call->sizes, binding, &forward_ns, &backward_ns, &err) !=
+                SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        assert_true(forward_ns >= 0 && (call->node->needs_backward ? backward_ns >= 0 : backward_ns <= 0));
+        reference->binding_destroy(binding);
+    }
+    witness = NULL;
+    sl_testbed_destroy(testbed);
+}
+
+static void add_timed(struct sl_buf *out, const char *title, const char *text)
+{
+    static const int32_t batches[3][4] = {{6, 6, 6, 1}, {7, 4, 4, 1}, {3, 3, 2, 1}};
+    static const int32_t sources[3][4] = {{5, 5, 5, 2}, {5, 3, 2, 2}, {4, 4, 4, 4}};
+    struct loaded l = load(text);
+    const struct sl_data_facts facts = find_facts(title);
+    if (l.model == NULL)
+        fail_msg("%s", sl_buf_text(&l.text));
+    struct planned train = make_plan(l.model, &facts, SL_PHASE_TRAIN, 0);
+    struct sl_profiles profiles = {0};
+    for (int p = 0; p < 3; p++)
+        assert_int_equal(
+            sl_profiles_add(&profiles, 4, batches[p], facts.source.kind ? sources[p] : NULL, 1.0 / 3, NULL),
+            SEQLSTM_OK);
+    for (int32_t c = 0; c < train.plan->call_count; c++)
+        time_call(out, train.plan, &train.plan->calls[c], &profiles);
+    sl_profiles_deinit(&profiles);
+    drop_plan(&train);
+    unload(&l);
+}
+
+/* What a backend is given to work on when it is timed. */
+static void timed_calls_are_as_before(void **state)
+{
+    (void)state;
+    compare_dumps("timed", add_timed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(plans_are_as_before),
         cmocka_unit_test(explanations_are_as_before),
+        cmocka_unit_test(timed_calls_are_as_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
