@@ -4,12 +4,14 @@
  *
  * `== FILE` is followed by the lines of a data file, in which \r, \t, \xHH and \\ mean bytes; \c at the end of a line
  * leaves its line end out. `? npy FILE TYPE SHAPE: NUMBERS` writes an array. `? data: …` begins a case; `? model: …`
- * and `? train: …` belong to it, `? input: FILE [COLUMN …]` are inputs to predict, and `? ways` shows other ways of
- * batching. What comes out follows, with `|` before each line; see golden.h.
+ * and `? train: …` belong to it, `? input: FILE [COLUMN …]` are inputs to predict, `? ways` shows other ways of
+ * batching, and `? columns` what the columns hold. What comes out follows, with `|` before each line; see golden.h.
  */
 #include "data_dump.h"
 #include "golden.h"
 #include "npy_fixture.h"
+
+#include "data/table/columns.h"
 
 enum { INPUTS_MOST = 4 };
 
@@ -27,8 +29,31 @@ static const struct {
 struct dump_case {
     char *data, *model, *train, *inputs[INPUTS_MOST];
     int input_count;
-    bool ways;
+    bool ways, columns;
 };
+
+/* What `data stats` says of each column. */
+static void add_columns(struct sl_buf *out, const struct sl_model *model)
+{
+    const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
+    struct sl_columns columns;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (sl_columns_read(model, source->inputs, source->targets, &columns, &err) != SEQLSTM_OK) {
+        sl_buf_printf(out, "no columns: %d %s\n", (int)err.code, err.message);
+        return;
+    }
+    sl_buf_printf(out, "columns of %lld rows\n", (long long)columns.rows);
+    for (int32_t c = 0; c < columns.count; c++) {
+        sl_buf_printf(out, "column %s", columns.items[c].name);
+        add_text(out, "", columns.items[c].use, strlen(columns.items[c].use));
+        add_count(out, "missing", columns.items[c].missing);
+        add_count(out, "categories", columns.items[c].categories);
+        sl_buf_append_text(out, ": ");
+        sl_column_print_values(&columns.items[c], out);
+        sl_buf_append_char(out, '\n');
+    }
+    sl_columns_deinit(&columns);
+}
 
 static void add_case(struct sl_buf *out, const struct dump_case *c)
 {
@@ -40,9 +65,13 @@ static void add_case(struct sl_buf *out, const struct dump_case *c)
     struct data_open o = {.model = data_model(c->data, layers, c->train ? c->train : "loss: mse")};
     if (sl_dataset_open_train(o.model, &o.train, &o.state, &err) != SEQLSTM_OK) {
         sl_buf_printf(out, "refused %d: %s\n", (int)err.code, err.message);
+        if (c->columns)
+            add_columns(out, o.model);
         sl_model_destroy(o.model);
         return;
     }
+    if (c->columns)
+        add_columns(out, o.model);
     add_state(out, o.state);
     for (enum sl_split split = SL_SPLIT_TRAIN; split < SL_SPLIT_COUNT; split++) {
         struct sl_dataset *d = o.train;
@@ -151,6 +180,8 @@ static void take_directive(struct sl_buf *out, struct dump_case *c, char *line)
         c->train = line + 7;
     else if (strcmp(line, "ways") == 0)
         c->ways = true;
+    else if (strcmp(line, "columns") == 0)
+        c->columns = true;
     else if (strncmp(line, "input: ", 7) == 0 && c->input_count < INPUTS_MOST)
         c->inputs[c->input_count++] = line + 7;
     else
@@ -215,6 +246,7 @@ DUMP(arrays)
 DUMP(generators)
 DUMP(batches)
 DUMP(unequal)
+DUMP(columns)
 
 /* ---- states of other models -------------------------------------------------------------------------- */
 
@@ -308,10 +340,10 @@ static void test_cached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),         cmocka_unit_test(test_gaps),    cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_arrays),  cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_batches),        cmocka_unit_test(test_unequal), cmocka_unit_test(test_cached),
-        cmocka_unit_test(test_foreign_states),
+        cmocka_unit_test(test_tables),  cmocka_unit_test(test_gaps),           cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_arrays),         cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_batches), cmocka_unit_test(test_unequal),        cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_cached),  cmocka_unit_test(test_foreign_states),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
