@@ -144,7 +144,8 @@ seqlstm_status sl_columns_read(const struct sl_model *model, struct sl_string_li
         return sl_columns_read_npy(model, out_columns, err);
     if ((source->type != SL_SOURCE_CSV && source->type != SL_SOURCE_TSV) || !source->file)
         return SEQLSTM_OK;
-    const struct sl_table_form form = sl_table_make_form(source, false);
+    const bool texts = source->text || model->data.pairs; /* as in raw_table.c: else a blank line may be a row */
+    const struct sl_table_form form = sl_table_make_form(source, !texts);
     struct sl_table table;
     char *text = NULL, *name = NULL;
     size_t bytes;
