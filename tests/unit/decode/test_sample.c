@@ -11,6 +11,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "decode/decoder.h"
 #include "decode/sample.h"
 
 enum { CASES = 80, CLASSES = 6, DRAWS = 3000 };
@@ -103,10 +104,59 @@ static void shares_are_those_of_the_formula(void **state)
     }
 }
 
+/* Of equal probabilities the lower class comes first, and a share that is just reached is enough. */
+static void equals_are_in_order(void **state)
+{
+    (void)state;
+    static const float row[CLASSES] = {0.125f, 0.25f, 0.125f, 0.25f, 0.25f, 0};
+    struct sl_sample_candidate scratch[CLASSES];
+    struct sl_sample_rule rule = {1, 1, 1, {{0}, 0}};
+    assert_int_equal(sl_sample_find_best(&rule.never, row, CLASSES), 1);
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.99, scratch), 1);
+    rule.top_k = 2;
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.49, scratch), 1);
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.51, scratch), 3);
+    rule.top_k = 4;
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.99, scratch), 0);
+    rule = (struct sl_sample_rule){1, 0, 0.5, {{0}, 0}};
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.99, scratch), 3);
+    rule.top_p = 0.51;
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.99, scratch), 4);
+    rule.top_p = 1;
+    rule.top_k = CLASSES + 1; /* more than there are */
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0, scratch), 1);
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.999, scratch), 2);
+}
+
+/* Without a limit twice the source and ten; numbers that draw are in [0, 1) and differ by what they depend on. */
+static void limits_and_numbers(void **state)
+{
+    (void)state;
+    struct sl_decode_config config = {.beam = 1};
+    assert_int_equal(sl_decoder_get_limit(&config, 0), 10);
+    assert_int_equal(sl_decoder_get_limit(&config, 7), 24);
+    assert_int_equal(sl_decoder_get_limit(&config, INT64_C(1) << 40), INT32_MAX);
+    config.max_length = 5;
+    assert_int_equal(sl_decoder_get_limit(&config, 7), 5);
+    double sum = 0;
+    for (int64_t record = 0; record < 500; record++)
+        for (int64_t step = 0; step < 4; step++) {
+            const double u = sl_decoder_draw(3, step, record);
+            assert_true(u >= 0 && u < 1);
+            assert_true(u == sl_decoder_draw(3, step, record));
+            assert_true(u != sl_decoder_draw(4, step, record) && u != sl_decoder_draw(3, step + 1, record) &&
+                        u != sl_decoder_draw(3, step, record + 1));
+            sum += u / 2000;
+        }
+    assert_true(fabs(sum - 0.5) < 4 * sqrt(1.0 / 12 / 2000));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_those_of_the_formula),
+        cmocka_unit_test(equals_are_in_order),
+        cmocka_unit_test(limits_and_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
