@@ -152,12 +152,42 @@ static void test_sides_and_units_do_not_matter(void **state)
     }
 }
 
+/* The ratio is that of the middle three fifths, whatever the others are, in any order. */
+static void test_middle(void **state)
+{
+    (void)state;
+    static const struct {
+        double logs[11];
+        int64_t count;
+        double mean;
+    } cases[] = {{{0.5}, 1, 0.5},
+                 {{0.1, 0.4}, 2, 0.25},
+                 {{0.3, 0.1, 0.2, 0.6}, 4, 0.3},
+                 {{9, 0.1, -9, 0.3, 0.2}, 5, 0.2},
+                 {{0.04, 0.01, 7, 0.02, 0.05, -7, 0.03, 0.06, 8, -8}, 10, 0.035},
+                 {{0.04, 0.01, 7, 0.02, 0.05, -7, 0.03, 0.06, 8, -8, 0.07}, 11, 0.04},
+                 {{0.2, 0.2, 0.2, 5, 0.2, 0.1}, 6, 0.2}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_interval interval;
+        assert_int_equal(sl_interval_compute(cases[i].logs, cases[i].count, 0.95, 1, &interval, NULL), SEQLSTM_OK);
+        if (!(fabs(interval.ratio - exp(cases[i].mean)) <= 1e-12))
+            fail_msg("case %d: %g, expected %g", (int)i, interval.ratio, exp(cases[i].mean));
+        assert_int_equal(interval.rounds, cases[i].count);
+        assert_true(interval.low <= interval.ratio && interval.ratio <= interval.high);
+        assert_true((interval.low == 0 && isinf(interval.high)) == (cases[i].count < SL_INTERVAL_ROUNDS_LEAST));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_coverage),          cmocka_unit_test(test_correlated),
-        cmocka_unit_test(test_slowdown_is_found), cmocka_unit_test(test_few_rounds),
-        cmocka_unit_test(test_seed_decides),      cmocka_unit_test(test_sides_and_units_do_not_matter),
+        cmocka_unit_test(test_middle),
+        cmocka_unit_test(test_coverage),
+        cmocka_unit_test(test_correlated),
+        cmocka_unit_test(test_slowdown_is_found),
+        cmocka_unit_test(test_few_rounds),
+        cmocka_unit_test(test_seed_decides),
+        cmocka_unit_test(test_sides_and_units_do_not_matter),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
