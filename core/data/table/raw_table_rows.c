@@ -235,6 +235,6 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the table has no rows but its header", t->table.file);
     if (t->kept == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: `rows` [%s, %s] selects none of %lld rows", t->table.file,
-                     texts[0] ? texts[0] : "", texts[1] ? texts[1] : "", (long long)t->table.rows);
+                     texts[0] ? texts[0] : "~", texts[1] ? texts[1] : "~", (long long)t->table.rows);
     return t->group >= 0 ? gather_groups(t, err) : SEQLSTM_OK;
 }
