@@ -1,0 +1,163 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ranks of a training before they meet: how many threads each has, whether their number fits, which GPU is whose, and
+ * when gradients are exchanged during the backward pass. On a machine of a number of cores that the test says. */
+#include "model_fixture.h"
+
+#include "ok.h"
+#include "session/finding/cuda_device.h"
+#include "session/prepare/division.h"
+#include "session/record/session_record.h"
+
+static int32_t cores;
+
+int32_t __wrap_sl_cpu_count(void);
+
+int32_t __wrap_sl_cpu_count(void)
+{
+    return cores;
+}
+
+#define MODEL(parallel, more)                                                                                          \
+    "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: {size: 64}, "           \
+    "batch_size: 8}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"                      \
+    "train: {loss: mse, epochs: 1}\nparallel: {" parallel "}\n" more
+
+static void threads_are_shared_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int32_t cores, ranks, local, given, stored; /* local: ranks on this host; given: --threads */
+        int32_t threads;
+        bool fixed; /* the number takes precedence over a stored plan's */
+    } rows[] = {
+        {MODEL("data: 2", ""), 8, 2, 2, 0, 0, 4, true},   {MODEL("data: 2", ""), 8, 2, 0, 0, 0, 4, true},
+        {MODEL("data: 4", ""), 9, 4, 2, 0, 0, 4, true},   {MODEL("data: 4", ""), 9, 4, 4, 0, 0, 2, true},
+        {MODEL("data: 4", ""), 3, 4, 4, 0, 0, 1, true},   {MODEL("data: 4", ""), 8, 4, 2, 0, 3, 4, false},
+        {MODEL("data: 4", ""), 8, 4, 2, 5, 3, 5, true},   {MODEL("shards: 4", ""), 8, 2, 2, 0, 0, 1, true},
+        {MODEL("shards: 4", ""), 8, 2, 2, 0, 3, 1, true}, {MODEL("shards: 4", ""), 8, 2, 2, 1, 0, 1, true},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct loaded m = load_clean(rows[r].model);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const struct sl_rank_identity identity = {.ranks = rows[r].ranks, .local_ranks = rows[r].local};
+        struct sl_session session = {
+            .model = m.model,
+            .options = {.identity = &identity, .threads = rows[r].given, .threads_given = rows[r].given > 0},
+            .stored = {.threads = rows[r].stored}};
+        cores = rows[r].cores;
+        ok(sl_session_divide_threads(&session, &err), &err);
+        if (session.options.threads != rows[r].threads || session.options.threads_given != rows[r].fixed)
+            fail_msg("row %d: %d threads, %d", (int)r, session.options.threads, session.options.threads_given);
+        unload(&m);
+    }
+}
+
+static void numbers_that_do_not_fit_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        int32_t ranks, threads;
+        const char *said;
+    } rows[] = {
+        {MODEL("shards: 4", ""), 2, 3,
+         "with `shards` each rank computes with one thread, not 3: the same bits need it; use more ranks (--set "
+         "parallel.data=3)"},
+        {MODEL("pieces: 2", ""), 2, 4,
+         "with `pieces` each rank computes with one thread, not 4: the same bits need it; use more ranks (--set "
+         "parallel.pipeline=4)"},
+        {MODEL("shards: 4", ""), 5, 0, "5 ranks were started for 4 shards; use at most as many ranks"},
+        {MODEL("data: 4", ""), 3, 0,
+         "`parallel: {data: 4}` divides each batch among 4 ranks, and there are 3; use --set parallel.data=3, or "
+         "`shards`, with which the number of ranks changes nothing"},
+        {MODEL("data: 4", ""), 1, 0,
+         "`parallel: {data: 4}` divides each batch among 4 ranks, and there is 1; use --set parallel.data=1, or "
+         "`shards`, with which the number of ranks changes nothing"},
+        {MODEL("pipeline: 2", ""), 3, 0,
+         "`pipeline: 2` needs 2 ranks, or a multiple of that, and there are 3; use --set parallel.pipeline=N"},
+        {MODEL("pipeline: 2", ""), 1, 0,
+         "`pipeline: 2` needs 2 ranks, or a multiple of that, and there is 1; use --set parallel.pipeline=N"},
+        {MODEL("data: 3, pipeline: 2", ""), 4, 0,
+         "`parallel: {data: 3, pipeline: 2}` needs 6 ranks, and there are 4; use --set parallel.data=2"},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct loaded m = load_clean(rows[r].model);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const struct sl_rank_identity identity = {.ranks = rows[r].ranks, .local_ranks = rows[r].ranks};
+        struct sl_session session = {.model = m.model,
+                                     .options = {.identity = &identity,
+                                                 .threads = rows[r].threads,
+                                                 .threads_given = rows[r].threads > 0,
+                                                 .stall_ns = 1000000}};
+        seqlstm_status status = sl_session_divide_threads(&session, &err);
+        if (status == SEQLSTM_OK)
+            status = sl_session_join(&session, &err);
+        assert_int_equal(status, SEQLSTM_INVALID_CONFIG);
+        assert_string_equal(err.message, rows[r].said);
+        unload(&m);
+    }
+}
+
+static void gradients_are_exchanged_beside_where_a_core_is_free(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t cores, ranks, local;
+        bool overlaps;
+    } rows[] = {{4, 4, 4, false}, {5, 4, 4, true},  {3, 4, 4, false},
+                {2, 4, 2, true},  {4, 4, 0, false}, {5, 4, 0, true}};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const struct sl_rank_identity identity = {.ranks = rows[r].ranks, .local_ranks = rows[r].local};
+        struct sl_session session = {.options = {.identity = &identity}, .ranks = {.ranks = rows[r].ranks}};
+        cores = rows[r].cores;
+        sl_session_choose_overlap(&session);
+        assert_int_equal(session.ranks.overlaps, rows[r].overlaps);
+    }
+}
+
+/* `parent` 0: a launcher of others has started the rank. */
+static void each_rank_has_its_gpu(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model, *visible;
+        int32_t parent, local_rank;
+        int32_t number;
+    } rows[] = {
+        {MODEL("data: 4", "device: cpu\n"), NULL, 1, 2, -1},
+        {MODEL("data: 4", ""), NULL, 1, 2, 2},
+        {MODEL("data: 4", "device: cuda:0\n"), NULL, 1, 2, 2},
+        {MODEL("data: 4", "device: cuda:3\n"), NULL, 1, 2, 5},
+        {MODEL("data: 4", "device: cuda:3\n"), "0,1", 0, 2, 5},
+        {MODEL("data: 4", "device: cuda:0\n"), "3", 0, 2, 0},
+        {MODEL("data: 4", ""), "3", 0, 2, 0},
+        {MODEL("data: 4", ""), "3", 1, 2, 2},
+        {MODEL("data: 1", "device: cuda:3\n"), NULL, 0, 0, 3},
+        {MODEL("data: 1", ""), NULL, 0, 0, -1},
+    };
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct loaded m = load_clean(rows[r].model);
+        const struct sl_rank_identity identity = {
+            .ranks = 4, .local_ranks = 4, .parent = rows[r].parent, .local_rank = rows[r].local_rank};
+        const struct sl_session session = {.model = m.model, .options = {.identity = &identity}};
+        if (rows[r].visible)
+            setenv("CUDA_VISIBLE_DEVICES", rows[r].visible, 1);
+        else
+            unsetenv("CUDA_VISIBLE_DEVICES");
+        if (sl_session_find_cuda(&session) != rows[r].number)
+            fail_msg("row %d: %d", (int)r, sl_session_find_cuda(&session));
+        unload(&m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_are_shared_out),
+        cmocka_unit_test(numbers_that_do_not_fit_are_told),
+        cmocka_unit_test(gradients_are_exchanged_beside_where_a_core_is_free),
+        cmocka_unit_test(each_rank_has_its_gpu),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
