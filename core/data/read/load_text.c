@@ -29,17 +29,38 @@ size_t sl_text_unify_lines(char *text, size_t bytes)
     return to ? (size_t)(to - text) : bytes;
 }
 
+const char *sl_text_find_other_mark(const char *bytes, size_t count)
+{
+    static const struct {
+        const char *mark, *name;
+        size_t bytes;
+    } marks[] = {{"\xFF\xFE\0", "UTF-32", 4},
+                 {"\0\0\xFE\xFF", "UTF-32", 4},
+                 {"\xFF\xFE", "UTF-16", 2},
+                 {"\xFE\xFF", "UTF-16", 2}};
+    for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
+        if (count >= marks[i].bytes && memcmp(bytes, marks[i].mark, marks[i].bytes) == 0)
+            return marks[i].name;
+    return NULL;
+}
+
 static seqlstm_status check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     size_t bad = 0;
-    if (bytes >= 2 && (memcmp(text, "\xFF\xFE", 2) == 0 || memcmp(text, "\xFE\xFF", 2) == 0))
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)",
-                     name);
+    const char *other = sl_text_find_other_mark(text, bytes);
+    if (other)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is %s, expected UTF-8: convert it (iconv -t UTF-8)",
+                     name, other);
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin-1` reads ISO 8859-1)",
                      name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], bad);
     const char *nul = memchr(text, '\0', bytes);
+    if (nul && nul - text < 2) /* the first letter of UTF-16 without a mark */
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s:1: a NUL byte at offset %zu: this is not a text file in UTF-8 (if it is UTF-16: iconv -f "
+                     "UTF-16%s -t UTF-8)",
+                     name, (size_t)(nul - text), nul == text ? "BE" : "LE");
     if (nul)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a NUL byte at offset %zu: this is not a text file", name,
                      (long long)line_of(text, (size_t)(nul - text)), (size_t)(nul - text));

@@ -11,6 +11,9 @@
 seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t *out_bytes, char **out_name,
                             struct seqlstm_error *err);
 
+/* "UTF-16" or "UTF-32" where the bytes begin with the mark of one of them; NULL: they do not. [any thread] */
+const char *sl_text_find_other_mark(const char *bytes, size_t count);
+
 /* Makes each \r\n, and each \r alone, a \n, in place; returns how many bytes are left. [any thread] */
 size_t sl_text_unify_lines(char *text, size_t bytes);
 

@@ -287,16 +287,17 @@ static void builder_deinit(struct sl_token_builder *b)
     pthread_mutex_destroy(&b->mutex);
 }
 
-/* Finds the byte order mark; that of UTF-16 is refused. */
+/* Finds the byte order mark; those of other encodings are refused. */
 static seqlstm_status look_at_begin(struct sl_token_builder *b, struct seqlstm_error *err)
 {
-    unsigned char mark[3] = {0};
-    size_t bytes = b->size < 3 ? (size_t)b->size : 3;
+    char mark[4] = {0};
+    size_t bytes = b->size < 4 ? (size_t)b->size : 4;
     SEQLSTM_TRY(sl_token_read_at(b->text_fd, b->request->text_path, mark, bytes, 0, err));
-    if (bytes >= 2 && ((mark[0] == 0xFF && mark[1] == 0xFE) || (mark[0] == 0xFE && mark[1] == 0xFF)))
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is UTF-16, expected UTF-8: convert it (iconv -t UTF-8)",
-                     b->request->text_path);
-    b->begin = mark[0] == 0xEF && mark[1] == 0xBB && mark[2] == 0xBF ? 3 : 0;
+    const char *other = sl_text_find_other_mark(mark, bytes);
+    if (other)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: the text is %s, expected UTF-8: convert it (iconv -t UTF-8)",
+                     b->request->text_path, other);
+    b->begin = memcmp(mark, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
     return SEQLSTM_OK;
 }
 

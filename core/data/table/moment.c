@@ -3,6 +3,7 @@
 #include "data/table/moment.h"
 
 #include <locale.h>
+#include <math.h>
 #include <string.h>
 #include <time.h>
 
@@ -121,5 +122,5 @@ bool sl_moment_parse(const char *text, size_t bytes, const char *format, double 
 {
     if (format)
         return parse_format(text, bytes, format, out);
-    return parse_iso(text, bytes, out) || sl_text_parse_float64(text, bytes, out);
+    return parse_iso(text, bytes, out) || (sl_text_parse_float64(text, bytes, out) && isfinite(*out));
 }

@@ -153,7 +153,9 @@ static seqlstm_status moment_of(const struct sl_table_read *t, int64_t row, doub
     if (!sl_moment_parse(text, bytes, t->source->time.format, out))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` holds \"%.*s\", expected %s%s", t->table.file,
                      (long long)t->table.lines[row], t->source->time.column, (int)(bytes > 80 ? 80 : bytes), text,
-                     t->source->time.format ? "the format " : "an ISO 8601 date or a number",
+                     t->source->time.format
+                         ? "the format "
+                         : "an ISO 8601 date or a number (`format:` describes others, as in `%d/%m/%Y`)",
                      t->source->time.format ? t->source->time.format : "");
     if (!t->source->time.format && is_number(text, bytes) != t->number_moments)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` holds \"%.*s\", expected %s, as in the first row",

@@ -60,6 +60,13 @@ bool sl_table_is_missing(const struct sl_source *source, const char *text, size_
            (sl_table_parse_number(text, bytes, comma, &value) && is_missing_number(&source->missing, comma, value));
 }
 
+/* Does the text end in a mark and three digits, as 1,234 does? */
+static bool may_group_digits(const char *text, size_t bytes)
+{
+    return bytes > 4 && (text[bytes - 4] == ',' || text[bytes - 4] == '.') &&
+           strspn(text + bytes - 3, "0123456789") >= 3;
+}
+
 static seqlstm_status fail_number(const struct sl_table_read *t, int64_t i, const char *name, const char *text,
                                   size_t bytes, struct seqlstm_error *err)
 {
@@ -68,8 +75,9 @@ static seqlstm_status fail_number(const struct sl_table_read *t, int64_t i, cons
     int shown = (int)(bytes > 80 ? 80 : bytes);
     if (sl_table_parse_number(text, bytes, !comma, &value))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s:%lld: column `%s` holds \"%.*s\", expected a number (`decimal: \"%s\"` reads it as %g)",
-                     SL_TABLE_LINE(t, i), name, shown, text, comma ? "." : ",", value);
+                     "%s:%lld: column `%s` holds \"%.*s\", expected a number (`decimal: \"%s\"` reads it as %g%s)",
+                     SL_TABLE_LINE(t, i), name, shown, text, comma ? "." : ",", value,
+                     may_group_digits(text, bytes) ? "; thousands have no mark" : "");
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                  "%s:%lld: column `%s` holds \"%.*s\", expected a number (if it means that there is none: `missing: "
                  "{values: [\"%.*s\"]}`; a column of text is not for `inputs`: it is read with `text`, `label` or "

@@ -7,6 +7,7 @@
 
 #include "base/value/buf.h"
 #include "base/value/text.h"
+#include "data/read/load_text.h"
 
 struct parser {
     const char *file;
@@ -128,6 +129,21 @@ static seqlstm_status parse_rows(struct parser *p, int64_t *columns, struct seql
                : SEQLSTM_OK;
 }
 
+/* Is this the first row of a table without a header? */
+static bool are_numbers(const struct sl_table *table)
+{
+    double value;
+    for (int64_t i = 0; i < table->columns; i++)
+        if (!sl_text_parse_float64(table->names[i].text, table->names[i].bytes, &value))
+            return false;
+    return table->columns > 0;
+}
+
+static const char *suggest_header(const struct sl_table *table)
+{
+    return table->has_header && are_numbers(table) ? " (`header: false` reads the first row as numbers)" : "";
+}
+
 /* Two columns may both have no name, but not the same one. */
 static seqlstm_status index_names(struct sl_table *table, struct seqlstm_error *err)
 {
@@ -136,8 +152,8 @@ static seqlstm_status index_names(struct sl_table *table, struct seqlstm_error *
         const struct sl_cell *name = &table->names[i];
         int32_t before = table->index.count, number = sl_intern_add(&table->index, name->text, name->bytes);
         if (number >= 0 && number < before && name->bytes > 0)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: two columns are called `%.*s`", table->file,
-                         (int)(name->bytes > 80 ? 80 : name->bytes), name->text);
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:1: two columns are called `%.*s`%s", table->file,
+                         (int)(name->bytes > 80 ? 80 : name->bytes), name->text, suggest_header(table));
         if (number == before)
             table->index_column[number] = i;
     }
@@ -155,6 +171,7 @@ static seqlstm_status make_names(struct sl_table *table, const struct sl_table_f
     table->names = calloc((size_t)table->columns + 1, sizeof *table->names);
     if (!table->names)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the table %s", table->file);
+    table->has_header = form->header;
     if (form->header) {
         memcpy(table->names, table->cells, (size_t)table->columns * sizeof *table->names);
         table->rows--;
@@ -233,6 +250,19 @@ static const char *suggest_delimiter(const struct sl_table *table)
     return "";
 }
 
+/* The name that is the same but for blanks around it; NULL: there is none. */
+static const char *find_with_blanks(const char *name, const char *const *names, int64_t count)
+{
+    for (int64_t i = 0; i < count; i++) {
+        const char *text = names[i];
+        size_t bytes = strlen(text);
+        sl_trim(&text, &bytes);
+        if (bytes == strlen(name) && memcmp(text, name, bytes) == 0)
+            return names[i];
+    }
+    return NULL;
+}
+
 static seqlstm_status fail_unknown(const struct sl_table *table, const char *name, const char *key,
                                    struct seqlstm_error *err)
 {
@@ -251,11 +281,13 @@ static seqlstm_status fail_unknown(const struct sl_table *table, const char *nam
             used += (size_t)sl_text_snprintf(list + used, sizeof list - used, "%s%s", i ? ", " : "", copy);
     }
     if (names && copies)
+        near = find_with_blanks(name, names, table->columns);
+    if (names && copies && !near)
         near = sl_text_closest(name, names, (size_t)table->columns);
     seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__,
-                      "%s:1: there is no column `%s` (`%s`)%s%s%s; the columns are %s%s", table->file, name, key,
+                      "%s:1: there is no column `%s` (`%s`)%s%s%s; the columns are %s%s%s", table->file, name, key,
                       near ? ", did you mean `" : "", near ? near : "", near ? "`?" : "", list,
-                      suggest_delimiter(table));
+                      suggest_delimiter(table), suggest_header(table));
     free(names);
     free(copies);
     return SEQLSTM_INVALID_CONFIG;

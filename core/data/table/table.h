@@ -33,6 +33,7 @@ struct sl_table {
     int64_t rows;
     int64_t columns;
     struct sl_cell *names;  /* [columns]; NULL: no header and no `columns` */
+    bool has_header;        /* the names are those of the first row */
     const char *file;       /* borrowed */
     struct sl_intern index; /* the names; number k is that of column index_column[k] */
     int64_t *index_column;
