@@ -46,6 +46,14 @@ struct seqlstm_memory {
     /* Sets every byte to `value`, in the order of the stream. [queue] */
     seqlstm_status (*fill)(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value,
                            uint64_t bytes, struct seqlstm_error *err);
+    /* Copies from the memory of one device to that of another, or of the same one, and does not wait. The copy runs
+     * after the work that was started on either stream before, and before the work that is started on either later.
+     * Each stream belongs to its device, and neither is captured. The host finds `from_device` by its domain: it may
+     * have been another backend that allocated there and made that stream. NULL, or a table that ends before: the host
+     * copies through its own memory. INVALID_ARGUMENT: both ranges overlap. [queue], of both queues */
+    seqlstm_status (*copy_across)(struct seqlstm_instance *instance, uint32_t to_device, void *to_stream, void *to,
+                                  uint32_t from_device, void *from_stream, const void *from, uint64_t bytes,
+                                  struct seqlstm_error *err);
 };
 
 struct seqlstm_frame; /* ext/draft/frame.h */
