@@ -13,6 +13,7 @@
 #include "registry/instance.h"
 #include "registry/plugin.h"
 #include "judge/data.h"
+#include "conformance/copies_check.h"
 #include "conformance/recorder_check.h"
 #include "conformance/level.h"
 
@@ -323,6 +324,13 @@ static void recordings(struct contract *c)
         fail(c, text);
 }
 
+static void copies(struct contract *c)
+{
+    char text[sizeof c->result->detail];
+    if (!sl_copies_check(c->w, text, sizeof text))
+        fail(c, text);
+}
+
 static const struct {
     const char *name;
     contract_fn *fn;
@@ -339,6 +347,7 @@ static const struct {
     {"contract:unknown_device_class", unknown_device_class},
     {"contract:bounds_of_bindings", bounds_of_bindings},
     {"contract:recordings", recordings},
+    {"contract:copies_across", copies},
 };
 
 const char *sl_level_contract_get_name(uint32_t index)

@@ -9,6 +9,7 @@
 
 #include "registry/call_time.h"
 #include "registry/device_call.h"
+#include "registry/plugin.h"
 
 void sl_domain_init_host(struct sl_domain *domain, struct sl_pool *pool, struct sl_memory *tracked)
 {
@@ -130,6 +131,43 @@ seqlstm_status sl_domain_copy(struct sl_domain *domain, void *to, const void *fr
                               struct seqlstm_error *err)
 {
     return move(domain, SEQLSTM_COPY_WITHIN, to, from, bytes, err);
+}
+
+bool sl_domain_find_peer(struct sl_domain *domain, const struct sl_domain *other, uint32_t *out_device)
+{
+    uint32_t count = 0;
+    if (sl_domain_is_host(domain) || sl_domain_is_host(other))
+        return false;
+    const struct seqlstm_memory *memory = domain->table->memory;
+    if (!SEQLSTM_HAS(memory, copy_across) || !memory->copy_across ||
+        sl_plugin_count_devices(domain->table, domain->instance, &count, NULL) != SEQLSTM_OK)
+        return false;
+    for (uint32_t d = 0; d < count; d++) {
+        struct seqlstm_device_info info = {.struct_size = sizeof info};
+        if (sl_plugin_describe_device(domain->table, domain->instance, d, &info, NULL) == SEQLSTM_OK &&
+            strcmp(info.domain, other->name) == 0) {
+            *out_device = d;
+            return true;
+        }
+    }
+    return false;
+}
+
+seqlstm_status sl_domain_copy_across(struct sl_domain *domain, void *to, struct sl_domain *other, uint32_t peer,
+                                     const void *from, int64_t bytes, struct seqlstm_error *err)
+{
+    static const char name[] = "between devices";
+    if (bytes <= 0)
+        return SEQLSTM_OK;
+    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_COPY, name);
+    seqlstm_status status;
+    SL_DEVICE_CALL(domain->table, SL_FUNCTION_MEMORY,
+                   domain->table->memory->copy_across(domain->instance, domain->device,
+                                                      domain->queue.queue.native_stream, to, peer,
+                                                      other->queue.queue.native_stream, from, (uint64_t)bytes, err),
+                   &status, err);
+    sl_call_time_end(&time, domain, SL_ACTIVITY_COPY, name, domain->table->id, bytes);
+    return status;
 }
 
 seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes, struct seqlstm_error *err)

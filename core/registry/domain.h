@@ -58,6 +58,12 @@ seqlstm_status sl_domain_download(struct sl_domain *domain, void *to, const void
                                   struct seqlstm_error *err);
 seqlstm_status sl_domain_copy(struct sl_domain *domain, void *to, const void *from, int64_t bytes,
                               struct seqlstm_error *err);
+/* Does the backend of `domain` copy from the memory of `other` by itself, and as which of its devices? The host has no
+ * such peers. Asks the plugin. */
+bool sl_domain_find_peer(struct sl_domain *domain, const struct sl_domain *other, uint32_t *out_device);
+/* Copies from `other`, whose device `peer` is, in the order of both queues. */
+seqlstm_status sl_domain_copy_across(struct sl_domain *domain, void *to, struct sl_domain *other, uint32_t peer,
+                                     const void *from, int64_t bytes, struct seqlstm_error *err);
 seqlstm_status sl_domain_clear(struct sl_domain *domain, void *to, int64_t bytes, struct seqlstm_error *err);
 
 /* Pinned memory on the host, not zeroed. The device's copy engine reads it without the processor, when an upload from

@@ -97,8 +97,40 @@ static seqlstm_status fill(struct seqlstm_instance *instance, uint32_t device, v
     return gpu_fill(get_ordinal(instance, device), stream, to, value, bytes, err);
 }
 
-const struct seqlstm_memory gpu_domain_memory = {
-    .struct_size = sizeof gpu_domain_memory, .allocate = allocate, .release = release, .copy = copy, .fill = fill};
+/* Work that is started on `second` from now on runs after that on `first`. An event that is destroyed still happens. */
+static seqlstm_status order(int32_t ordinal_first, void *first, int32_t ordinal_second, void *second,
+                            struct seqlstm_error *err)
+{
+    void *event = NULL;
+    SEQLSTM_TRY(gpu_event_create(ordinal_first, &event, err));
+    seqlstm_status status = gpu_event_record(ordinal_first, event, first, err);
+    if (status == SEQLSTM_OK)
+        status = gpu_event_wait(ordinal_second, event, second, err);
+    gpu_event_destroy(ordinal_first, event);
+    return status;
+}
+
+static seqlstm_status copy_across(struct seqlstm_instance *instance, uint32_t to_device, void *to_stream, void *to,
+                                  uint32_t from_device, void *from_stream, const void *from, uint64_t bytes,
+                                  struct seqlstm_error *err)
+{
+    const int32_t ordinal = get_ordinal(instance, to_device), peer = get_ordinal(instance, from_device);
+    const uintptr_t a = (uintptr_t)to, b = (uintptr_t)from; /* devices have no addresses in common */
+    if (bytes > 0 && a < b + bytes && b < a + bytes)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a copy of %llu bytes to memory that overlaps with its source",
+                     (unsigned long long)bytes);
+    SEQLSTM_TRY(order(peer, from_stream, ordinal, to_stream, err));
+    if (bytes > 0)
+        SEQLSTM_TRY(gpu_copy_peer(ordinal, to_stream, to, peer, from, bytes, err));
+    return order(ordinal, to_stream, peer, from_stream, err);
+}
+
+const struct seqlstm_memory gpu_domain_memory = {.struct_size = sizeof gpu_domain_memory,
+                                                 .allocate = allocate,
+                                                 .release = release,
+                                                 .copy = copy,
+                                                 .fill = fill,
+                                                 .copy_across = copy_across};
 
 static seqlstm_status stream_create(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
                                     struct seqlstm_error *err)

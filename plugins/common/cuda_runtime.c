@@ -5,6 +5,7 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -132,7 +133,7 @@ seqlstm_status gpu_runtime_open(struct gpu_device *devices, uint32_t *out_count,
     struct cudaDeviceProp properties;
     uint32_t usable = 0;
     char too_old[160] = "";
-    for (int k = 0; k < count && usable < GPU_DEVICES_MAX; k++) {
+    for (int k = 0; k < count && k < GPU_DEVICES_MAX; k++) {
         if (cudaGetDeviceProperties(&properties, k) != cudaSuccess) {
             cudaGetLastError();
             continue;
@@ -197,6 +198,34 @@ seqlstm_status gpu_copy(int32_t ordinal, void *stream, uint32_t direction, void 
     SEQLSTM_TRY(gpu_use(ordinal, err));
     SEQLSTM_TRY(check(ordinal, cudaMemcpyAsync(to, from, (size_t)bytes, kind, (cudaStream_t)stream), "a copy", err));
     return direction == SEQLSTM_COPY_TO_HOST ? gpu_stream_synchronize(ordinal, stream, err) : SEQLSTM_OK;
+}
+
+/* Lets the device read the memory of the peer. Where it cannot, CUDA copies through the host by itself. */
+static seqlstm_status open_peer(int32_t ordinal, int32_t peer, struct seqlstm_error *err)
+{
+    int can = 0;
+    SEQLSTM_TRY(check(ordinal, cudaDeviceCanAccessPeer(&can, ordinal, peer), "asking for access to a peer", err));
+    if (!can)
+        return SEQLSTM_OK;
+    cudaError_t code = cudaDeviceEnablePeerAccess(peer, 0);
+    if (code == cudaErrorPeerAccessAlreadyEnabled) { /* by another library of this process */
+        cudaGetLastError();
+        code = cudaSuccess;
+    }
+    return check(ordinal, code, "access to a peer", err);
+}
+
+seqlstm_status gpu_copy_peer(int32_t ordinal, void *stream, void *to, int32_t peer, const void *from, uint64_t bytes,
+                             struct seqlstm_error *err)
+{
+    static atomic_bool opened[GPU_DEVICES_MAX][GPU_DEVICES_MAX];
+    SEQLSTM_TRY(gpu_use(ordinal, err));
+    if (ordinal != peer && !atomic_load(&opened[ordinal][peer])) {
+        SEQLSTM_TRY(open_peer(ordinal, peer, err));
+        atomic_store(&opened[ordinal][peer], true);
+    }
+    return check(ordinal, cudaMemcpyPeerAsync(to, ordinal, from, peer, (size_t)bytes, (cudaStream_t)stream),
+                 "a copy between devices", err);
 }
 
 seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value, uint64_t bytes,

@@ -46,6 +46,9 @@ void gpu_release(int32_t ordinal, uint32_t kind, void *pointer);
 seqlstm_status gpu_memory_in_use(int32_t ordinal, uint64_t *out_bytes, struct seqlstm_error *err);
 seqlstm_status gpu_copy(int32_t ordinal, void *stream, uint32_t direction, void *to, const void *from, uint64_t bytes,
                         struct seqlstm_error *err);
+/* Copies between two devices on a stream of the first; directly, where their hardware can. */
+seqlstm_status gpu_copy_peer(int32_t ordinal, void *stream, void *to, int32_t peer, const void *from, uint64_t bytes,
+                             struct seqlstm_error *err);
 seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value, uint64_t bytes,
                         struct seqlstm_error *err);
 seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, struct seqlstm_error *err);

@@ -25,6 +25,8 @@ static cudaError_t count_code;
 static struct cudaDeviceProp properties[4];
 static cudaError_t property_codes[4];
 static enum cudaStreamCaptureStatus capture_status;
+static int reaches_peers = 1;
+static cudaError_t access_code;
 
 /* Writes a call down; the call with the number `failing_call` fails. */
 static cudaError_t say(const char *format, ...)
@@ -111,6 +113,25 @@ cudaError_t cudaMemGetInfo(size_t *left, size_t *all)
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind, cudaStream_t stream)
 {
     return say("copy %zu %zu %zu %d %zu ", (size_t)to, (size_t)from, bytes, (int)kind, (size_t)stream);
+}
+
+cudaError_t cudaMemcpyPeerAsync(void *to, int to_device, const void *from, int from_device, size_t bytes,
+                                cudaStream_t stream)
+{
+    return say("peer_copy %zu %d %zu %d %zu %zu ", (size_t)to, to_device, (size_t)from, from_device, bytes,
+               (size_t)stream);
+}
+
+cudaError_t cudaDeviceCanAccessPeer(int *out, int device, int peer)
+{
+    *out = reaches_peers;
+    return say("can_reach %d %d ", device, peer);
+}
+
+cudaError_t cudaDeviceEnablePeerAccess(int peer, unsigned flags)
+{
+    const cudaError_t code = say("reach %d %u ", peer, flags);
+    return code == cudaSuccess ? access_code : code;
 }
 
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream)
@@ -410,6 +431,42 @@ static void an_event_that_has_not_happened_is_no_failure(void **state)
     assert_false(happened);
 }
 
+/* A device asks once for each peer whether it reaches its memory. */
+static void a_copy_between_devices_opens_the_way(void **state)
+{
+    (void)state;
+    static const char copy[] = "use 4 peer_copy 64 4 8 5 24 128 ";
+    void *const from = (void *)8;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int failing = 2; failing <= 3; failing++) { /* what has failed is tried again */
+        forget(failing, cudaErrorInvalidValue);
+        assert_int_equal(gpu_copy_peer(4, some_stream, some_memory, 5, from, 24, &err), SEQLSTM_DEVICE);
+        assert_null(strstr(said, "peer_copy"));
+    }
+    forget(0, cudaSuccess);
+    assert_int_equal(gpu_copy_peer(4, some_stream, some_memory, 5, from, 24, &err), SEQLSTM_OK);
+    assert_string_equal(said, "use 4 can_reach 4 5 reach 5 0 peer_copy 64 4 8 5 24 128 ");
+    forget(0, cudaSuccess);
+    assert_int_equal(gpu_copy_peer(4, some_stream, some_memory, 5, from, 24, &err), SEQLSTM_OK);
+    assert_string_equal(said, copy);
+    forget(2, cudaErrorInvalidValue);
+    assert_int_equal(gpu_copy_peer(4, some_stream, some_memory, 5, from, 24, &err), SEQLSTM_DEVICE);
+    assert_non_null(strstr(err.message, "a copy between devices failed on CUDA device 4"));
+    access_code = cudaErrorPeerAccessAlreadyEnabled; /* by another library */
+    forget(0, cudaSuccess);
+    assert_int_equal(gpu_copy_peer(5, some_stream, some_memory, 4, from, 24, &err), SEQLSTM_OK);
+    assert_string_equal(said, "use 5 can_reach 5 4 reach 4 0 peer_copy 64 5 8 4 24 128 ");
+    access_code = cudaSuccess;
+    reaches_peers = 0; /* CUDA copies through the host by itself */
+    forget(0, cudaSuccess);
+    assert_int_equal(gpu_copy_peer(4, some_stream, some_memory, 6, from, 24, &err), SEQLSTM_OK);
+    assert_string_equal(said, "use 4 can_reach 4 6 peer_copy 64 4 8 6 24 128 ");
+    reaches_peers = 1;
+    forget(0, cudaSuccess); /* within a device */
+    assert_int_equal(gpu_copy_peer(6, some_stream, some_memory, 6, from, 24, &err), SEQLSTM_OK);
+    assert_string_equal(said, "use 6 peer_copy 64 6 8 6 24 128 ");
+}
+
 static void what_is_released_was_made_so(void **state)
 {
     (void)state;
@@ -555,6 +612,7 @@ int main(void)
         cmocka_unit_test(each_failed_call_is_reported),
         cmocka_unit_test(no_memory_says_how_much_is_left),
         cmocka_unit_test(an_event_that_has_not_happened_is_no_failure),
+        cmocka_unit_test(a_copy_between_devices_opens_the_way),
         cmocka_unit_test(what_is_released_was_made_so),
         cmocka_unit_test(a_capture_is_seen),
         cmocka_unit_test(a_lost_device_stays_lost),

@@ -327,8 +327,8 @@ static seqlstm_status settle_inputs(struct sl_exec *exec, int32_t c, const struc
         float *grad;
         SEQLSTM_TRY(sl_exec_provide_grad(exec, adder, t, &grad, err));
         if (adder != own->place)
-            SEQLSTM_TRY(sl_exec_move_bytes(exec, own->place, adder, (char *)request->added[a].scratch,
-                                           exec->places[SL_PLACE_HOST].activations + offset, more, elems * 4, err));
+            SEQLSTM_TRY(sl_params_move(exec->params, own->place, adder, request->added[a].scratch,
+                                       exec->places[SL_PLACE_HOST].activations + offset, more, elems * 4, err));
         SEQLSTM_TRY(sl_exec_add(exec, grad, (const float *)(const void *)more, elems, err));
         exec->grad_valid[t] = (uint8_t)(1u << adder);
     }

@@ -231,13 +231,14 @@ static seqlstm_status add(struct sl_exec *exec, int32_t place, const struct targ
     char *host = exec->places[SL_PLACE_HOST].activations;
     int64_t to = (char *)target->grad - here, from = (char *)target->scratch - here;
     if (adder != place) {
-        SEQLSTM_TRY(sl_exec_move_bytes(exec, place, adder, here + to, host + to, there + to, elems * 4, err));
-        SEQLSTM_TRY(sl_exec_move_bytes(exec, place, adder, here + from, host + from, there + from, elems * 4, err));
+        SEQLSTM_TRY(sl_params_move(exec->params, place, adder, here + to, host + to, there + to, elems * 4, err));
+        SEQLSTM_TRY(sl_params_move(exec->params, place, adder, here + from, host + from, there + from, elems * 4, err));
     }
     float *sum = (float *)(void *)(there + to);
     SEQLSTM_TRY(sl_exec_add(exec, sum, (const float *)(const void *)(there + from), elems, err));
-    return adder == place ? SEQLSTM_OK
-                          : sl_exec_move_bytes(exec, adder, place, there + to, host + to, here + to, elems * 4, err);
+    return adder == place
+               ? SEQLSTM_OK
+               : sl_params_move(exec->params, adder, place, there + to, host + to, here + to, elems * 4, err);
 }
 
 static seqlstm_status settle(struct sl_exec *exec, int32_t c, const struct request *request, struct seqlstm_error *err)

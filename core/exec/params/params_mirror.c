@@ -59,6 +59,13 @@ void sl_mirrors_destroy(struct sl_mirrors *mirrors)
     free(mirrors);
 }
 
+static void note_peer(struct sl_mirrors *m, int32_t to, int32_t from)
+{
+    uint32_t device;
+    const bool found = sl_domain_find_peer(&m->mirrors[to].domain, &m->mirrors[from].domain, &device);
+    m->peers[to][from] = found ? (int32_t)device : -1;
+}
+
 seqlstm_status sl_params_find_place(struct sl_params *params, const struct sl_backend *backend, uint32_t device,
                                     int32_t *out_place, struct seqlstm_error *err)
 {
@@ -78,6 +85,10 @@ seqlstm_status sl_params_find_place(struct sl_params *params, const struct sl_ba
         SEQLSTM_TRY(sl_domain_open(&m->mirrors[k].domain, sl_backend_get_table(backend),
                                    sl_backend_get_instance(backend), device, name, err));
         m->count++;
+        for (int32_t other = 0; other < k; other++) {
+            note_peer(m, k, other);
+            note_peer(m, other, k);
+        }
     }
     *out_place = k + 1;
     return SEQLSTM_OK;
@@ -103,20 +114,40 @@ seqlstm_status sl_params_locate(struct sl_params *params, int32_t place, enum sl
     return SEQLSTM_OK;
 }
 
-/* Elements [begin, end) from one place to another, through the host's buffer. */
+/* The device of `from` for the backend of `to`; -1: it does not copy from there. */
+static int32_t find_peer(const struct sl_params *params, int32_t from, int32_t to)
+{
+    return from == SL_PLACE_HOST || to == SL_PLACE_HOST ? -1 : params->mirrors->peers[to - 1][from - 1];
+}
+
+uint8_t sl_params_get_moved(const struct sl_params *params, int32_t from, int32_t to)
+{
+    return (uint8_t)(1u << to | (find_peer(params, from, to) >= 0 ? 0 : 1u << SL_PLACE_HOST));
+}
+
+seqlstm_status sl_params_move(struct sl_params *params, int32_t from, int32_t to, const void *base_from,
+                              void *base_host, void *base_to, int64_t bytes, struct seqlstm_error *err)
+{
+    const int32_t peer = find_peer(params, from, to);
+    if (peer >= 0)
+        return sl_domain_copy_across(sl_params_get_domain(params, to), base_to, sl_params_get_domain(params, from),
+                                     (uint32_t)peer, base_from, bytes, err);
+    if (from != SL_PLACE_HOST)
+        SEQLSTM_TRY(sl_domain_download(sl_params_get_domain(params, from), base_host, base_from, bytes, err));
+    if (to != SL_PLACE_HOST)
+        SEQLSTM_TRY(sl_domain_upload(sl_params_get_domain(params, to), base_to, base_host, bytes, err));
+    return SEQLSTM_OK;
+}
+
+/* Elements [begin, end) of a part. */
 static seqlstm_status transfer(struct sl_params *params, enum sl_param_part part, int32_t from, int32_t to,
                                int64_t begin, int64_t end, struct seqlstm_error *err)
 {
-    float *host = get_host_part(params, part) + begin;
-    int64_t bytes = (end - begin) * (int64_t)sizeof(float);
-    if (from != SL_PLACE_HOST) {
-        const float *source = params->mirrors->mirrors[from - 1].parts[part];
-        SEQLSTM_TRY(sl_domain_download(sl_params_get_domain(params, from), host, source + begin, bytes, err));
-    }
-    if (to == SL_PLACE_HOST)
-        return SEQLSTM_OK;
-    float *target = params->mirrors->mirrors[to - 1].parts[part];
-    return sl_domain_upload(sl_params_get_domain(params, to), target + begin, host, bytes, err);
+    float *bases[2], *host = get_host_part(params, part);
+    SEQLSTM_TRY(sl_params_locate(params, from, part, begin, &bases[0], err));
+    SEQLSTM_TRY(sl_params_locate(params, to, part, begin, &bases[1], err));
+    return sl_params_move(params, from, to, bases[0], host + begin, bases[1], (end - begin) * (int64_t)sizeof(float),
+                          err);
 }
 
 static int32_t find_source(uint8_t valid)
@@ -155,8 +186,7 @@ seqlstm_status sl_params_provide(struct sl_params *params, int32_t place, enum s
             run_begin = view->offset_elems;
         run_end = view->offset_elems + view->elems;
         run_from = from;
-        /* Passing through the host leaves a valid copy there. */
-        *valid |= (uint8_t)(1u << place | 1u << SL_PLACE_HOST);
+        *valid |= sl_params_get_moved(params, from, place);
     }
     if (run_end > run_begin)
         SEQLSTM_TRY(transfer(params, part, run_from, place, run_begin, run_end, err));

@@ -30,8 +30,10 @@ struct sl_mirror {
 struct sl_mirrors {
     int32_t count;
     struct sl_mirror mirrors[SL_PLACES_MAX - 1]; /* of places 1 … */
-    int32_t *order;                              /* [view_count] views by offset */
-    uint8_t *valid[SL_PART_COUNT];               /* [view_count] bit p: valid in place p */
+    int32_t peers[SL_PLACES_MAX - 1]
+                 [SL_PLACES_MAX - 1]; /* [to][from] the device, if one copies from the other; or -1 */
+    int32_t *order;                   /* [view_count] views by offset */
+    uint8_t *valid[SL_PART_COUNT];    /* [view_count] bit p: valid in place p */
 };
 
 void sl_mirrors_destroy(struct sl_mirrors *mirrors); /* NULL is fine */
@@ -43,6 +45,12 @@ seqlstm_status sl_params_find_place(struct sl_params *params, const struct sl_ba
 
 /* The domain of a place other than the host. */
 struct sl_domain *sl_params_get_domain(struct sl_params *params, int32_t place);
+
+/* Copies bytes between two places: from device to device where the backend can, or else through the host's buffer. */
+seqlstm_status sl_params_move(struct sl_params *params, int32_t from, int32_t to, const void *base_from,
+                              void *base_host, void *base_to, int64_t bytes, struct seqlstm_error *err);
+/* The places in which the bytes are valid afterwards, besides `from`: bit p for place p. */
+uint8_t sl_params_get_moved(const struct sl_params *params, int32_t from, int32_t to);
 
 /* Elements [begin, begin + elems) of a part in a place, to be written. Allocates when first needed. */
 seqlstm_status sl_params_locate(struct sl_params *params, int32_t place, enum sl_param_part part, int64_t begin,

@@ -2,7 +2,7 @@
 /* Buffers of an executor in each memory domain that its plan uses, and which copies of a tensor are valid.
  *
  * A call runs in the place of its backend's device. A tensor that is read in another place than it was written is
- * copied there, through the host, and stays valid in both places until it is written again. A plan that runs on the
+ * copied there (sl_params_move), and stays valid in both places until it is written again. A plan that runs on the
  * host alone has one place and copies nothing.
  */
 #include "exec/place/place.h"
@@ -319,16 +319,6 @@ static int32_t find_source(uint8_t valid)
     return place;
 }
 
-seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to, char *base_from, char *base_host,
-                                  char *base_to, int64_t bytes, struct seqlstm_error *err)
-{
-    if (from != SL_PLACE_HOST)
-        SEQLSTM_TRY(sl_domain_download(exec->places[from].domain, base_host, base_from, bytes, err));
-    if (to != SL_PLACE_HOST)
-        SEQLSTM_TRY(sl_domain_upload(exec->places[to].domain, base_to, base_host, bytes, err));
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void **out_tensor, struct seqlstm_error *err)
 {
     const struct sl_tensor *tensor = &exec->graph->tensors[t];
@@ -344,9 +334,9 @@ seqlstm_status sl_exec_provide(struct sl_exec *exec, int32_t p, int32_t t, void 
     if (*out_tensor == NULL || valid == 0 || (valid >> p & 1))
         return SEQLSTM_OK;
     int32_t from = find_source(valid);
-    SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, sl_exec_at(exec, from, t), sl_exec_at(exec, SL_PLACE_HOST, t),
-                                   *out_tensor, sl_exec_get_bytes(exec, t), err));
-    exec->valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
+    SEQLSTM_TRY(sl_params_move(exec->params, from, p, sl_exec_at(exec, from, t), sl_exec_at(exec, SL_PLACE_HOST, t),
+                               *out_tensor, sl_exec_get_bytes(exec, t), err));
+    exec->valid[t] |= sl_params_get_moved(exec->params, from, p);
     return SEQLSTM_OK;
 }
 
@@ -358,10 +348,9 @@ seqlstm_status sl_exec_provide_grad(struct sl_exec *exec, int32_t p, int32_t t, 
     if (*out_grad == NULL || valid == 0 || (valid >> p & 1))
         return SEQLSTM_OK;
     int32_t from = find_source(valid);
-    SEQLSTM_TRY(sl_exec_move_bytes(exec, from, p, (char *)sl_exec_grad_at(exec, from, t),
-                                   (char *)sl_exec_grad_at(exec, SL_PLACE_HOST, t), (char *)*out_grad,
-                                   sl_exec_get_bytes(exec, t), err));
-    exec->grad_valid[t] |= (uint8_t)(1u << p | 1u << SL_PLACE_HOST);
+    SEQLSTM_TRY(sl_params_move(exec->params, from, p, sl_exec_grad_at(exec, from, t),
+                               sl_exec_grad_at(exec, SL_PLACE_HOST, t), *out_grad, sl_exec_get_bytes(exec, t), err));
+    exec->grad_valid[t] |= sl_params_get_moved(exec->params, from, p);
     return SEQLSTM_OK;
 }
 

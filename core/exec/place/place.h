@@ -39,8 +39,4 @@ int64_t sl_exec_get_bytes(const struct sl_exec *exec, int32_t t);
 /* Notes that t has been written in a place: its other copies are stale. */
 void sl_exec_note_written(struct sl_exec *exec, int32_t place, int32_t t);
 
-/* Copies bytes between two places, through the host's buffer at the same offset. */
-seqlstm_status sl_exec_move_bytes(struct sl_exec *exec, int32_t from, int32_t to, char *base_from, char *base_host,
-                                  char *base_to, int64_t bytes, struct seqlstm_error *err);
-
 #endif

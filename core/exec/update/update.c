@@ -102,9 +102,9 @@ static seqlstm_status optimize(struct sl_exec *exec, int32_t v, int32_t norm, st
     SEQLSTM_TRY(provide_parts(exec, place, parts, err));
     SEQLSTM_TRY(sl_exec_provide(exec, place, exec->graph->sums, &sums, err));
     if (place != from)
-        SEQLSTM_TRY(sl_exec_move_bytes(exec, from, place, (char *)exec->places[from].scalar,
-                                       (char *)exec->places[SL_PLACE_HOST].scalar, (char *)exec->places[place].scalar,
-                                       sizeof(double), err));
+        SEQLSTM_TRY(sl_params_move(exec->params, from, place, exec->places[from].scalar,
+                                   exec->places[SL_PLACE_HOST].scalar, exec->places[place].scalar, sizeof(double),
+                                   err));
     void *slots[SEQLSTM_SLOT_OPTIMIZER_COUNT] = {
         [SEQLSTM_SLOT_OPTIMIZER_PARAM] = parts[SL_PART_VALUES],
         [SEQLSTM_SLOT_OPTIMIZER_GRAD] = parts[SL_PART_GRADS],

@@ -82,13 +82,14 @@ class arena
 {
     std::mutex lock;
     unsigned char *base = nullptr;
-    std::map<size_t, size_t> used;        /* offset -> bytes */
+    std::map<size_t, size_t> used; /* offset -> bytes */
+    std::map<size_t, int> devices;
     size_t high = 0, total = 0, peak = 0; /* total: bytes that were asked for */
     std::map<size_t, size_t> asked;
     int working = 0;
 
   public:
-    void *allocate(size_t bytes)
+    void *allocate(size_t bytes, int device)
     {
         std::lock_guard<std::mutex> guard(lock);
         if (total + bytes > get_limit())
@@ -106,6 +107,7 @@ class arena
             return nullptr;
         used[at] = rounded;
         asked[at] = bytes;
+        devices[at] = device;
         total += bytes;
         if (total > peak)
             write_peak(peak = total);
@@ -121,10 +123,12 @@ class arena
         memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
         total -= asked[found->first];
         asked.erase(found->first);
+        devices.erase(found->first);
         used.erase(found);
         protect();
     }
-    bool owns(const void *pointer, size_t bytes)
+    /* Of that device; -1: of any. */
+    bool owns(const void *pointer, size_t bytes, int device = -1)
     {
         std::lock_guard<std::mutex> guard(lock);
         const unsigned char *at = static_cast<const unsigned char *>(pointer);
@@ -135,7 +139,7 @@ class arena
         if (after == used.begin())
             return false;
         const auto &[start, length] = *--after;
-        return offset + bytes <= start + length;
+        return offset + bytes <= start + length && (device < 0 || devices[start] == device);
     }
     size_t count()
     {
@@ -261,6 +265,7 @@ work observe(int kind, const char *name, double cost_ns, work job)
 }
 
 struct stream {
+    const int device;
     std::mutex lock;
     std::condition_variable changed;
     std::deque<work> queue;
@@ -273,7 +278,7 @@ struct stream {
     char failure[256] = "";
     std::thread worker;
 
-    stream() : worker([this] { run(); })
+    explicit stream(int ordinal) : device(ordinal), worker([this] { run(); })
     {
     }
     ~stream()
@@ -367,8 +372,9 @@ struct moment {
 };
 
 struct event {
+    const int device;
     std::shared_ptr<moment> last; /* null: never recorded */
-    stream *on = nullptr;
+    stream *on;
 };
 
 thread_local stream *capturing; /* by this thread */
@@ -518,11 +524,12 @@ seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_err
     return SEQLSTM_DEVICE;
 }
 
-seqlstm_status gpu_allocate(int32_t, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
+seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
 {
     SEQLSTM_TRY(forbid("an allocation", err));
     const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
-    void *pointer = kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes) : aligned_alloc(64, rounded);
+    void *pointer =
+        kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes, ordinal) : aligned_alloc(64, rounded);
     if (!pointer)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device",
                      (unsigned long long)bytes);
@@ -585,6 +592,25 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
     return direction == SEQLSTM_COPY_TO_HOST ? gpu_stream_synchronize(ordinal, native, err) : SEQLSTM_OK;
 }
 
+seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t peer, const void *from, uint64_t bytes,
+                             seqlstm_error *err)
+{
+    stream *s = static_cast<stream *>(native);
+    SEQLSTM_TRY(get_failure(s, err));
+    SEQLSTM_TRY(forbid("a copy between devices", err));
+    if (s->device != ordinal || !memory.owns(to, bytes, ordinal) || !memory.owns(from, bytes, peer))
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "a copy from device %d to device %d with a stream or memory of another", peer,
+                     ordinal);
+    s->give(
+        "copy",
+        [to, from, bytes](char *, size_t) {
+            memcpy(to, from, bytes);
+            return true;
+        },
+        &counts::copies);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
 {
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
@@ -598,9 +624,9 @@ seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_stream_create(int32_t, void **out_stream, seqlstm_error *)
+seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, seqlstm_error *)
 {
-    *out_stream = new stream;
+    *out_stream = new stream(ordinal);
     return SEQLSTM_OK;
 }
 
@@ -621,9 +647,9 @@ seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
     return get_failure(static_cast<stream *>(native), err);
 }
 
-seqlstm_status gpu_event_create(int32_t, void **out_event, seqlstm_error *)
+seqlstm_status gpu_event_create(int32_t ordinal, void **out_event, seqlstm_error *)
 {
-    *out_event = new event();
+    *out_event = new event{ordinal, nullptr, nullptr};
     return SEQLSTM_OK;
 }
 
@@ -636,6 +662,9 @@ seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *
 {
     SEQLSTM_TRY(forbid("an event", err));
     event *e = static_cast<event *>(native);
+    if (e->device != static_cast<stream *>(on)->device)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "an event of device %d on a stream of device %d", e->device,
+                     static_cast<stream *>(on)->device);
     e->last = std::make_shared<moment>();
     e->on = static_cast<stream *>(on);
     e->last->spent = e->on->spent;

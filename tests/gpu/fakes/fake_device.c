@@ -10,8 +10,12 @@
  * was queued. If nothing overlaps, it fails after 20 s.
  *
  * With SEQLSTM_FAKE_FAIL_AFTER=N in the environment, job number N fails as on a real device: later, and permanently.
- * With SEQLSTM_FAKE_FAIL_READ, the next copy to the host fails, and the variable is removed. */
+ * With SEQLSTM_FAKE_FAIL_READ, the next copy to the host fails, and the variable is removed.
+ *
+ * With SEQLSTM_FAKE_PEERS, the fake devices of a process know each other: the second device of each is that of the
+ * other one, and SEQLSTM_FAKE_ACROSS becomes the number of copies between them. */
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -436,11 +440,27 @@ static seqlstm_status memory_fill(struct seqlstm_instance *instance, uint32_t de
     return submit(stream, job, err);
 }
 
+static seqlstm_status memory_copy_across(struct seqlstm_instance *instance, uint32_t to_device, void *to_stream,
+                                         void *to, uint32_t from_device, void *from_stream, const void *from,
+                                         uint64_t bytes, struct seqlstm_error *err)
+{
+    const char *before = getenv("SEQLSTM_FAKE_ACROSS");
+    char text[24];
+    snprintf(text, sizeof text, "%d", before ? atoi(before) + 1 : 1);
+    setenv("SEQLSTM_FAKE_ACROSS", text, 1);
+    if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the ranges of a copy overlap");
+    SEQLSTM_TRY(stream_synchronize(instance, from_device, from_stream, err));
+    SEQLSTM_TRY(memory_copy(instance, to_device, to_stream, SEQLSTM_COPY_WITHIN, to, from, bytes, err));
+    return stream_synchronize(instance, to_device, to_stream, err);
+}
+
 static const struct seqlstm_memory memory = {.struct_size = sizeof memory,
                                              .allocate = memory_allocate,
                                              .release = memory_release,
                                              .copy = memory_copy,
-                                             .fill = memory_fill};
+                                             .fill = memory_fill,
+                                             .copy_across = memory_copy_across};
 
 /* ---- calls -------------------------------------------------------------------------------------------- */
 
@@ -496,13 +516,25 @@ static seqlstm_status fake_open(const struct seqlstm_host *host, const struct se
     return inner->open(host, settings, setting_count, out_instance, err);
 }
 
+static seqlstm_status fake_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
+                                        struct seqlstm_error *err)
+{
+    (void)instance;
+    (void)err;
+    *out_count = getenv("SEQLSTM_FAKE_PEERS") ? 2 : 1;
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status fake_device_info(struct seqlstm_instance *instance, uint32_t device,
                                        struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
-    SEQLSTM_TRY(inner->device_info(instance, device, info, err));
+    const bool is_peer = device == 1 && getenv("SEQLSTM_FAKE_PEERS");
+    SEQLSTM_TRY(inner->device_info(instance, is_peer ? 0 : device, info, err));
     snprintf(info->name, sizeof info->name, "a device that does not exist");
     snprintf(info->device_class, sizeof info->device_class, "fake:1");
     snprintf(info->domain, sizeof info->domain, "%s", domain);
+    if (is_peer)
+        snprintf(info->domain, sizeof info->domain, "fake:%s", strcmp(FAKE_ID, "fake-a") == 0 ? "fake-b" : "fake-a");
     return SEQLSTM_OK;
 }
 
@@ -532,6 +564,7 @@ SEQLSTM_EXPORT const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t h
     table.id = FAKE_ID;
     table.build = "the reference behind another memory domain";
     table.open = fake_open;
+    table.device_count = fake_device_count;
     table.device_info = fake_device_info;
     table.supports = fake_supports;
     table.op_bind = fake_op_bind;

@@ -276,6 +276,23 @@ static void a_plan_may_cross_domains_at_every_edge(void **state)
         compare_worlds(&cases[i], SPREAD);
 }
 
+/* Devices that know each other copy without the host. All numbers are the same. */
+static void devices_copy_from_each_other(void **state)
+{
+    (void)state;
+    unsetenv("SEQLSTM_FAKE_ACROSS");
+    compare_worlds(&cases[1], SPREAD);
+    assert_null(getenv("SEQLSTM_FAKE_ACROSS")); /* each knows itself alone */
+    setenv("SEQLSTM_FAKE_PEERS", "1", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        unsetenv("SEQLSTM_FAKE_ACROSS");
+        compare_worlds(&cases[i], SPREAD);
+        assert_non_null(getenv("SEQLSTM_FAKE_ACROSS"));
+    }
+    unsetenv("SEQLSTM_FAKE_ACROSS");
+    unsetenv("SEQLSTM_FAKE_PEERS");
+}
+
 /* What the host writes is seen by the device, wherever the newest copy was. */
 static void host_writes_reach_the_device(void **state)
 {
@@ -425,9 +442,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_device_gives_the_bits_of_the_host), cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
-        cmocka_unit_test(host_writes_reach_the_device),        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
-        cmocka_unit_test(the_next_shape_is_bound_meanwhile),   cmocka_unit_test(plans_count_what_waits_for_devices),
-        cmocka_unit_test(late_failures_are_reported),
+        cmocka_unit_test(devices_copy_from_each_other),        cmocka_unit_test(host_writes_reach_the_device),
+        cmocka_unit_test(the_next_batch_is_copied_meanwhile),  cmocka_unit_test(the_next_shape_is_bound_meanwhile),
+        cmocka_unit_test(plans_count_what_waits_for_devices),  cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
