@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reads scalars, and lists of them, of the type that the option has, by the rules of YAML 1.2, or reports an error. */
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/memory/arena.h"
@@ -142,6 +143,33 @@ static void read_text(struct sl_reader *reader, const struct sl_option *option, 
     *out = node->text;
 }
 
+struct text_place {
+    const char *text;
+    size_t at;
+};
+
+static int compare_texts(const void *left, const void *right)
+{
+    const struct text_place *a = left, *b = right;
+    const int order = strcmp(a->text, b->text);
+    return order ? order : (a->at > b->at) - (a->at < b->at);
+}
+
+/* The place of a text that stands in the list before, too; `count`: there is none. */
+static size_t find_twice(struct sl_reader *reader, const char *const *items, size_t count)
+{
+    struct text_place *sorted = sl_reader_alloc(reader, count + 1, sizeof *sorted);
+    size_t twice = count;
+    for (size_t i = 0; sorted != NULL && i < count; i++)
+        sorted[i] = (struct text_place){items[i], i};
+    if (sorted != NULL)
+        qsort(sorted, count, sizeof *sorted, compare_texts);
+    for (size_t i = 1; sorted != NULL && i < count; i++)
+        if (strcmp(sorted[i].text, sorted[i - 1].text) == 0 && sorted[i].at < twice)
+            twice = sorted[i].at;
+    return twice;
+}
+
 static void read_texts(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
                        struct sl_string_list *out)
 {
@@ -165,6 +193,10 @@ static void read_texts(struct sl_reader *reader, const struct sl_option *option,
         }
         items[i] = item->text;
     }
+    const size_t twice = find_twice(reader, items, node->count);
+    if (twice < node->count)
+        sl_reader_report(reader, "E0207", node->items[twice]->place, NULL, NULL, "`%s` lists `%.60s` twice",
+                         option->key, items[twice]);
     *out = (struct sl_string_list){items, node->count};
 }
 

@@ -195,10 +195,8 @@ static void read_specials(struct sl_reader *reader, const struct sl_option *opti
         bool fine = false;
         for (size_t j = 0; j < 4; j++)
             fine = fine || strcmp(list->items[i], known[j]) == 0;
-        for (size_t j = 0; j < i; j++)
-            fine = fine && strcmp(list->items[i], list->items[j]) != 0;
         if (!fine)
-            sl_reader_report(reader, "E0102", node->items[i]->place, NULL, "it takes pad, unk, bos and eos, each once",
+            sl_reader_report(reader, "E0102", node->items[i]->place, NULL, "it takes pad, unk, bos and eos",
                              "`specials` cannot contain `%.60s`", list->items[i]);
     }
 }

@@ -82,10 +82,19 @@ static void read_metrics(struct sl_reader *reader, const struct sl_option *optio
         return;
     }
     enum sl_metric *items = sl_reader_alloc(reader, node->count + 1, sizeof *items);
-    for (size_t i = 0; items != NULL && i < node->count; i++)
+    for (size_t i = 0; items != NULL && i < node->count; i++) {
+        const size_t errors = reader->errors;
         sl_reader_read_value(reader, &word, node->items[i], &items[i]);
+        for (size_t j = 0; j < i && reader->errors == errors; j++)
+            if (node->items[j]->kind == SL_NODE_SCALAR && strcmp(node->items[j]->text, node->items[i]->text) == 0)
+                sl_reader_report(reader, "E0207", node->items[i]->place, NULL, NULL, "`metrics` lists `%s` twice",
+                                 node->items[i]->text);
+    }
     *list = (struct sl_metric_list){items, items ? node->count : 0};
 }
+
+/* More is no weight for a loss in float32. */
+#define SL_CLASS_WEIGHT_MOST 1e9
 
 /* `{label: weight}`, or `balanced`. */
 static void read_class_weight(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node,
@@ -103,7 +112,7 @@ static void read_class_weight(struct sl_reader *reader, const struct sl_option *
     struct sl_class_weight *weights = sl_reader_alloc(reader, node->count + 1, sizeof *weights);
     for (size_t i = 0; weights != NULL && i < node->count; i++) {
         const struct sl_option number = {
-            .key = node->pairs[i].key, .kind = SL_VALUE_FLOAT, .min = 0, .max = SL_NO_LIMIT};
+            .key = node->pairs[i].key, .kind = SL_VALUE_FLOAT, .min = 0, .max = SL_CLASS_WEIGHT_MOST};
         weights[i].label = node->pairs[i].key;
         sl_reader_read_value(reader, &number, node->pairs[i].value, &weights[i].weight);
     }
@@ -139,7 +148,7 @@ static const struct sl_custom metrics_custom = {
 static const struct sl_custom class_weight_custom = {
     read_class_weight, "`balanced`, or map from label to weight",
     "{\"anyOf\": [{\"const\": \"balanced\"}, {\"type\": \"object\", \"additionalProperties\": "
-    "{\"type\": \"number\", \"minimum\": 0}}]}"};
+    "{\"type\": \"number\", \"minimum\": 0, \"maximum\": 1e9}}]}"};
 static const struct sl_custom run_custom = {read_run, "name of a run, or its folder", "{\"type\": \"string\"}"};
 const struct sl_custom sl_custom_monitor = {read_monitor, "`SPLIT.METRIC`",
                                             "{\"type\": \"string\", \"pattern\": \"^(train|valid|test)[.][a-z_]+$\"}"};
