@@ -107,10 +107,11 @@ static seqlstm_status add_line(struct conll *conll, const char *line, size_t byt
     if (!conll->want_label)
         return SEQLSTM_OK;
     const char *token = part;
+    const bool last = !source->label.column || strcmp(source->label.column, "last") == 0;
     if (!get_part(conll, line, bytes, conll->label_column, &part, &part_bytes) || part == token)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected a column %s after \"%.*s\"%s",
-                     raw->name, (long long)number, source->label.column ? source->label.column : "last",
-                     (int)(part_bytes > 80 ? 80 : part_bytes), part, hint);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected %s%s after \"%.*s\"%s",
+                     raw->name, (long long)number, last ? "another column" : "column ",
+                     last ? "" : source->label.column, (int)(part_bytes > 80 ? 80 : part_bytes), part, hint);
     return sl_raw_builder_add_label(&conll->builder, source->label.type, part, part_bytes, number,
                                     source->label.column ? source->label.column : "last", err);
 }
