@@ -8,6 +8,8 @@
 
 #include "exec_world.h"
 
+#include "dispatch/memory/footprint_query.h"
+#include "dispatch/memory/sizes.h"
 #include "dispatch/memory/touched.h"
 
 enum { B = 3, STEPS = 6, SOURCE_STEPS = 9, ROWS = 14, SOURCE_ROWS = 20, PAGES = 32 };
@@ -40,9 +42,41 @@ static seqlstm_status touch_one(const struct seqlstm_op *op, const struct seqlst
     return SEQLSTM_OK;
 }
 
+/* A number that tells which batches were named, and how many of them are bound. */
+static seqlstm_status add_up(const struct seqlstm_op *op, const struct seqlstm_axis *const *shapes, uint32_t count,
+                             uint32_t bound_count, uint64_t *out_bytes, struct seqlstm_error *err)
+{
+    (void)op, (void)err;
+    *out_bytes = 1000000 * (uint64_t)bound_count;
+    for (uint32_t b = 0; b < count; b++)
+        *out_bytes += (b + 1) * (uint64_t)(100 * shapes[b]->rows + shapes[b]->steps);
+    return SEQLSTM_OK;
+}
+
+/* What a backend says that cannot be; NULL: what it says is right. */
+static const struct seqlstm_range *wrong;
+static uint32_t wrong_count;
+
+static seqlstm_status say_wrong(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                const struct seqlstm_axis *axis, struct seqlstm_idle *idle, struct seqlstm_error *err)
+{
+    (void)op, (void)sizes, (void)axis, (void)err;
+    memcpy(idle->workspace.at, wrong, wrong_count * sizeof *wrong);
+    idle->workspace.count = wrong_count;
+    return SEQLSTM_OK;
+}
+
+static const void *find_wrong(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint, .idle_ranges = say_wrong};
+    (void)instance;
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
+}
+
 static const void *find_footprint(struct seqlstm_instance *instance, const char *id)
 {
-    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint, .idle_ranges = touch_one};
+    static const struct seqlstm_footprint footprint = {
+        .struct_size = sizeof footprint, .idle_ranges = touch_one, .own_bytes = add_up};
     (void)instance;
     return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : NULL;
 }
@@ -121,7 +155,7 @@ static int64_t count_saved(struct sl_plan *plan, const struct sl_profiles *profi
     return saved;
 }
 
-static void check(const char *layers)
+static void open_pairs(struct world *w, const char *layers)
 {
     static const char data[] = "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
     const struct sl_data_facts facts = {
@@ -131,11 +165,16 @@ static void check(const char *layers)
         .has_steps = true,
         .envelope = {
             .sequences = B, .steps = STEPS, .rows = ROWS, .source_steps = SOURCE_STEPS, .source_rows = SOURCE_ROWS}};
+    world_query = query;
+    open_world(w, data, layers, &facts, false);
+    world_query = seqlstm_reference_query_v0;
+}
+
+static void check(const char *layers)
+{
     struct sl_profiles profiles = {.count = 0};
     struct world w;
-    world_query = query;
-    open_world(&w, data, layers, &facts, false);
-    world_query = seqlstm_reference_query_v0;
+    open_pairs(&w, layers);
     const int64_t usual = count_saved(w.plan, NULL);
     for (int32_t b = 0; b < BATCHES; b++) {
         if (b == 0) /* the largest of both sides: the same activations as of any data */
@@ -153,6 +192,69 @@ static void check(const char *layers)
 #define ENCODER "model: {encoder: [{type: embedding, dim: 4}, {type: lstm, units: 4, return_sequences: true}], "
 #define DECODER "decoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, return_sequences: true}, "
 #define OUTPUT  " {type: output, activation: softmax}]}\ntrain: {epochs: 1}"
+
+/* Batches of the epoch in its order, those of its own side with steps, for each operation on steps that runs at once.
+ */
+static void own_memory_is_of_the_epoch(void **state)
+{
+    static const int32_t targets[][B] = {{4, 2, 1}, {0, 0, 0}, {2, 2, 2}},
+                         sources[][B] = {{5, 0, 0}, {7, 3, 1}, {0, 0, 0}};
+    (void)state;
+    struct sl_profiles profiles = {.count = 0};
+    struct world w;
+    open_pairs(&w, ENCODER DECODER "{type: attention, input_feeding: true}," OUTPUT);
+    for (int b = 0; b < 3; b++)
+        ok(sl_profiles_add_epoch(&profiles, B, targets[b], sources[b], NULL), NULL);
+    ok(sl_sizes_profile(w.graph, &profiles, (struct sl_call *)w.plan->calls, w.plan->call_count, NULL), NULL);
+    int own[3] = {0};
+    for (int32_t c = 0; c < w.plan->call_count; c++) {
+        const struct sl_call *call = &w.plan->calls[c];
+        const enum sl_axis axis = sl_graph_get_axis(w.graph, call->node);
+        const bool asks = sl_axis_is_steps(axis) && !sl_call_is_in_loop(w.graph, call);
+        const uint64_t bound = 1000000 * SL_SHAPES_BOUND, target = bound + 704 + 2 * 602,
+                       source = bound + 505 + 2 * 1107;
+        assert_int_equal(call->own_bytes, !asks ? 0 : sl_axis_is_source(axis) ? source : target);
+        own[!asks ? 0 : sl_axis_is_source(axis) ? 1 : 2]++;
+    }
+    assert_true(own[0] > 0 && own[1] > 0 && own[2] > 0);
+    sl_profiles_deinit(&profiles);
+    close_world(&w);
+}
+
+/* Parts of a buffer are in order, apart, and inside. */
+static void idle_parts_are_checked(void **state)
+{
+    enum { BYTES = 100 };
+    static const struct {
+        struct seqlstm_range at[2];
+        uint32_t count;
+        const char *message; /* NULL: right */
+    } cases[] = {
+        {{{0, BYTES}}, 1, NULL},
+        {{{0, 10}, {10, BYTES}}, 2, NULL},
+        {{{50, 50}, {50, 50}}, 2, NULL},
+        {{{0, BYTES + 1}}, 1, "bytes 0 to 101 of the workspace as idle, out of order or outside its 100 bytes"},
+        {{{0, 10}, {9, 20}}, 2, "bytes 9 to 20 of the workspace"},
+        {{{20, 30}, {0, 10}}, 2, "bytes 0 to 10 of the workspace"},
+        {{{30, 20}}, 1, "bytes 30 to 20 of the workspace"}};
+    static const struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .workspace_bytes = BYTES};
+    struct seqlstm_backend table = *seqlstm_reference_query_v0(UINT32_MAX);
+    table.get_extension = find_wrong;
+    const struct sl_footprint footprint = {.table = &table, .sizes = &sizes};
+    (void)state;
+    struct seqlstm_idle idle;
+    ok(sl_idle_init(&idle, NULL), NULL);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        wrong = cases[i].at;
+        wrong_count = cases[i].count;
+        const seqlstm_status status = sl_footprint_ask_idle(&footprint, NULL, &idle, &err);
+        assert_int_equal(status, cases[i].message ? SEQLSTM_INTERNAL : SEQLSTM_OK);
+        if (cases[i].message && !strstr(err.message, cases[i].message))
+            fail_msg("%s", err.message);
+    }
+    sl_idle_deinit(&idle);
+}
 
 static void each_side_counts_by_its_own_lengths(void **state)
 {
@@ -172,6 +274,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_side_counts_by_its_own_lengths),
         cmocka_unit_test(a_loop_counts_as_the_largest_batch),
+        cmocka_unit_test(own_memory_is_of_the_epoch),
+        cmocka_unit_test(idle_parts_are_checked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
