@@ -98,14 +98,27 @@ static uint32_t get_readers(const struct sl_model *model, const char *path)
 
 struct review {
     const struct sl_session *session;
+    const struct sl_model *before;
     size_t count;
     const char *idle; /* the first key that is not read; NULL: none */
 };
 
+/* Was the key given with this change, and is no default that follows from another one? */
+static bool is_said(const struct review *review, const char *path)
+{
+    const struct sl_model *model = review->session->model;
+    for (size_t i = 0; i < model->places.count; i++)
+        if (strcmp(model->places.items[i].path, path) == 0)
+            return true;
+    const struct sl_place now = sl_model_find_place(model, path), then = sl_model_find_place(review->before, path);
+    return now.line != then.line || now.column != then.column || (now.line > 0 && strcmp(now.file, then.file) != 0);
+}
+
 /* `was`, `is`: NULL where the key is not set. */
 static void note(struct review *review, const char *path, const char *was, const char *is)
 {
-    if (review->idle == NULL && !(get_readers(review->session->model, path) & 1u << review->session->options.use))
+    if (review->idle == NULL && !(get_readers(review->session->model, path) & 1u << review->session->options.use) &&
+        (is == NULL || is_said(review, path)))
         review->idle = path;
     if (review->count++ < SHOWN)
         sl_log_printf(review->session->options.log, SL_LOG_INFO, "changed %s: %s -> %s", path, was ? was : "(not set)",
@@ -144,7 +157,7 @@ seqlstm_status sl_session_review_changes(const struct sl_session *session, const
 {
     struct sl_arena arena;
     struct sl_config_entries old = {0}, new = {0};
-    struct review review = {.session = session};
+    struct review review = {.session = session, .before = before};
     sl_arena_init(&arena);
     seqlstm_status status = split(&arena, before, &old, err);
     if (status == SEQLSTM_OK)

@@ -178,6 +178,10 @@ static void each_use_reads_its_keys(void **state)
         {"train.validate.every=2e", "A", true, NULL},
         {"data.shuffle=false", "A", false, NULL},
         {"data.batch_size=2", "ABEPQRS", false, NULL},
+        {"data.batching={bucketing: off}", "ABEPQRS", false, NULL}, /* another loss.reduction follows */
+        {"train.loss.reduction=mean", "A", false, NULL},
+        {"train.optimizer=sgd", "A", false, NULL},
+        {"train.loss=mae", "ABEPQ", false, NULL},
         {"data.test={size: 9}", "ABEPQ", false, NULL},
         {"data.valid.size=9", "ABEPQ", true, NULL},
         {"data.train.size=9", "ABEPQRSX", false, NULL},
