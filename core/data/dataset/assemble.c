@@ -224,6 +224,11 @@ static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t
         snprintf(which, sizeof which, "column `%.80s`", names[column]);
     else
         snprintf(which, sizeof which, "row %lld, column %lld", (long long)row + 1, (long long)column + 1);
+    if (isnan(value))
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s%s: there is no value (%s), and the training has kept no mean for it (`missing: zero` needs "
+                     "none)",
+                     name_of(raw), place, which);
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s%s: the value %g (%s) does not fit into float32", name_of(raw), place,
                  value, which);
 }

@@ -35,18 +35,26 @@ static bool is_source(const struct sl_node *split)
     return split != NULL && split->kind == SL_NODE_MAP && sl_node_find(split, "split") == NULL;
 }
 
-/* A copy of a pair in a split that lacks the key. */
-static void copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
+/* A copy of a pair in a split that lacks the key; false: it has the key. */
+static bool copy_pair(struct sl_reader *reader, struct sl_node *split, const struct sl_pair *pair)
 {
-    if (sl_node_find(split, pair->key) == NULL &&
-        !sl_node_append_pair(reader->arena, split, pair->key, pair->place, sl_node_copy(reader->arena, pair->value)))
+    if (sl_node_find(split, pair->key) != NULL)
+        return false;
+    if (!sl_node_append_pair(reader->arena, split, pair->key, pair->place, sl_node_copy(reader->arena, pair->value)))
         reader->no_memory = true;
+    return true;
 }
 
-/* Copies one option of `data:` into the splits that can have it; false: none can. */
-static bool spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct sl_pair *pair)
+enum spread {
+    SPREAD_NOWHERE /* no split can have it */,
+    SPREAD_OWN /* those that can have their own */,
+    SPREAD_COPIED
+};
+
+/* Copies one option of `data:` into the splits that can have it and lack it. */
+static enum spread spread_pair(struct sl_reader *reader, const struct sl_node *data, const struct sl_pair *pair)
 {
-    bool used = false;
+    enum spread found = SPREAD_NOWHERE;
     for (int s = 0; s < SL_SPLIT_COUNT; s++) {
         struct sl_node *split = sl_node_find(data, split_keys[s]);
         if (!is_source(split))
@@ -54,11 +62,13 @@ static bool spread_pair(struct sl_reader *reader, const struct sl_node *data, co
         int type = get_source_type(split);
         bool fits = strcmp(pair->key, "type") == 0 ||
                     (type >= 0 && sl_option_find(&sl_section_source, pair->key, type) != NULL);
-        if (fits)
-            copy_pair(reader, split, pair);
-        used = used || fits || type < 0;
+        const bool copied = fits && copy_pair(reader, split, pair);
+        if (copied || type < 0)
+            found = SPREAD_COPIED;
+        else if (fits && found == SPREAD_NOWHERE)
+            found = SPREAD_OWN;
     }
-    return used;
+    return found;
 }
 
 static void spread_source_options(struct sl_reader *reader, struct sl_node *data)
@@ -79,9 +89,14 @@ static void spread_source_options(struct sl_reader *reader, struct sl_node *data
         if (sl_option_find(&sl_section_data, pair->key, -1) != NULL ||
             sl_option_find(&sl_section_source, pair->key, -1) == NULL || is_own_key(pair->key, train))
             continue;
-        if (!spread_pair(reader, data, pair))
+        const enum spread found = spread_pair(reader, data, pair);
+        if (found == SPREAD_NOWHERE)
             sl_reader_report(reader, "E0205", pair->place, NULL, NULL,
                              "`%s` has no effect: no split is of a type that has it", pair->key);
+        if (found == SPREAD_OWN)
+            sl_reader_report(reader, "E0205", pair->place,
+                             sl_reader_printf(reader, "change `data.train.%s`, or remove it there", pair->key), NULL,
+                             "`%s` has no effect: the splits have their own", pair->key);
         sl_node_remove(data, pair->key);
     }
 }

@@ -219,6 +219,37 @@ static void test_numbers_of_other_programs(void **state)
                         "`missing: {values: [\"#N/A\"]}`");
 }
 
+/* A run that learned no mean cannot fill with one later; other ways need none. */
+static void test_means_that_nobody_kept(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *missing, *message; /* NULL: read */
+    } cases[] = {{"mean", "ask.csv:3: there is no value (column `a`), and the training has kept no mean for it"},
+                 {"zero", NULL},
+                 {"drop", NULL},
+                 {"error", "ask.csv:3: column `a` has no value"}};
+    char path[160], data[128];
+    data_write("train.csv", "a,y\n1,2\n3,4\n");
+    data_write("ask.csv", "a\n5\nNA\n");
+    struct data_open o = data_open_train(CSV("inputs: [a], targets: [y]"), MODEL_DENSE, MSE);
+    snprintf(path, sizeof path, "%s/ask.csv", data_folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        snprintf(data, sizeof data, CSV("inputs: [a], targets: [y], missing: %s"), cases[i].missing);
+        struct sl_model *later = data_model(data, MODEL_DENSE, MSE);
+        struct sl_input_request request = {.path = path};
+        struct sl_dataset *input = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const seqlstm_status status = sl_dataset_open_input(later, o.state, &request, &input, &err);
+        assert_int_equal(status, cases[i].message ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK);
+        if (cases[i].message && !strstr(err.message, cases[i].message))
+            fail_msg("%s: %s", cases[i].missing, err.message);
+        sl_dataset_close(input);
+        sl_model_destroy(later);
+    }
+    data_close(&o);
+}
+
 #define STEP(step) CSV("inputs: [v], targets: [v], window: {length: 2}, time: {column: t, step: " step "}")
 
 static void test_steps_of_the_calendar(void **state)
@@ -292,11 +323,12 @@ static void test_very_many_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dropped_rows_end_windows),  cmocka_unit_test(test_inputs_keep_their_numbers),
-        cmocka_unit_test(test_inputs_keep_their_steps),   cmocka_unit_test(test_too_few_rows),
-        cmocka_unit_test(test_targets_are_ignored),       cmocka_unit_test(test_filled_targets_are_counted),
-        cmocka_unit_test(test_numbers_of_other_programs), cmocka_unit_test(test_steps_of_the_calendar),
-        cmocka_unit_test(test_times_come_once),           cmocka_unit_test(test_very_many_columns),
+        cmocka_unit_test(test_dropped_rows_end_windows), cmocka_unit_test(test_inputs_keep_their_numbers),
+        cmocka_unit_test(test_inputs_keep_their_steps),  cmocka_unit_test(test_too_few_rows),
+        cmocka_unit_test(test_targets_are_ignored),      cmocka_unit_test(test_filled_targets_are_counted),
+        cmocka_unit_test(test_means_that_nobody_kept),   cmocka_unit_test(test_numbers_of_other_programs),
+        cmocka_unit_test(test_steps_of_the_calendar),    cmocka_unit_test(test_times_come_once),
+        cmocka_unit_test(test_very_many_columns),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
