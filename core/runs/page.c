@@ -125,7 +125,7 @@ void sl_runs_page_write(struct sl_buf *out, const struct sl_run_facts *const *ru
 {
     struct sl_buf styles = {0};
     write_style(&styles);
-    sl_html_begin_page(out, sl_buf_text(&styles), "%zu runs", c->run_count);
+    sl_html_begin_page(out, sl_buf_text(&styles), "%zu run%s", c->run_count, c->run_count == 1 ? "" : "s");
     out->failed = out->failed || styles.failed;
     sl_buf_deinit(&styles);
     sl_buf_printf(out, "<h1>%zu run%s</h1>\n", c->run_count, c->run_count == 1 ? "" : "s");

@@ -103,7 +103,8 @@ static void append_shapes(struct sl_buf *out, const struct sl_served_model *mode
     if (model->reads_ids)
         sl_buf_printf(out, "</td><td>ids below %lld", (long long)model->input_classes);
     else
-        sl_buf_printf(out, "</td><td>%lld values", (long long)model->input_features);
+        sl_buf_printf(out, "</td><td>%lld value%s", (long long)model->input_features,
+                      model->input_features == 1 ? "" : "s");
     sl_buf_printf(out, "%s</td><td>%lld value%s for each %s</td><td>%lld</td></tr>\n",
                   model->reads_text ? ", or text" : "", (long long)model->output_features,
                   model->output_features == 1 ? "" : "s",

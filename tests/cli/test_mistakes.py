@@ -165,6 +165,7 @@ def test_data(t):
     t.write('m.yaml', SERIES)
     t.run('run', 'm.yaml', '--out', 's', '-q')
     for content, reason, fix in (('v\n1\n2\n', '2 rows are too few to predict from', 'a window has 4 rows'),
+                                 ('v\n1\n', '1 row is too few to predict from', 'a window has 4 rows'),
                                  ('w\n1\n2\n3\n4\n', 'there is no column `v`', 'the columns are w')):
         check(t, Mistake('input', 'predict s --input in.csv', 4, 'in.csv', reason, fix, {'in.csv': content}))
 

@@ -200,7 +200,8 @@ static void write_classes(struct sl_buf *out, const struct cli_data_content *con
     }
     sl_buf_append_text(out, "</table></div>\n");
     if (content->classes > CLASSES_MOST)
-        sl_buf_printf(out, "<p>and %lld more classes</p>\n", (long long)content->classes - CLASSES_MOST);
+        sl_buf_printf(out, "<p>and %lld more class%s</p>\n", (long long)content->classes - CLASSES_MOST,
+                      content->classes == CLASSES_MOST + 1 ? "" : "es");
 }
 
 static void write_column(struct sl_buf *out, const struct sl_column *column)
@@ -222,14 +223,15 @@ static void write_columns(struct sl_buf *out, const struct sl_columns *columns)
     if (columns->count == 0)
         return;
     sl_buf_printf(out,
-                  "<h2>Columns of %lld rows</h2>\n<div class=\"scroll\"><table><tr><th>column</th>"
+                  "<h2>Columns of %lld row%s</h2>\n<div class=\"scroll\"><table><tr><th>column</th>"
                   "<th class=\"words\">use</th><th>missing</th><th class=\"words\">values</th></tr>\n",
-                  (long long)columns->rows);
+                  (long long)columns->rows, columns->rows == 1 ? "" : "s");
     for (int32_t c = 0; c < columns->count && c < COLUMNS_MOST; c++)
         write_column(out, &columns->items[c]);
     sl_buf_append_text(out, "</table></div>\n");
     if (columns->count > COLUMNS_MOST)
-        sl_buf_printf(out, "<p>and %d more columns</p>\n", columns->count - COLUMNS_MOST);
+        sl_buf_printf(out, "<p>and %d more column%s</p>\n", columns->count - COLUMNS_MOST,
+                      columns->count == COLUMNS_MOST + 1 ? "" : "s");
 }
 
 void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_data_stats *stats,
@@ -240,14 +242,14 @@ void cli_write_data_page(struct sl_buf *out, const char *model, const struct sl_
     sl_html_append_text(out, model);
     const struct sl_lengths *target = sl_data_stats_get_lengths(stats);
     const struct sl_lengths *source = sl_data_stats_find_source_lengths(stats);
-    sl_buf_printf(out, "</h1>\n<p>%lld sequences", (long long)target->records);
+    sl_buf_printf(out, "</h1>\n<p>%lld sequence%s", (long long)target->records, target->records == 1 ? "" : "s");
     if (source)
         write_side(out, "; source: ", source, sl_data_stats_get_source_vocabulary(stats));
     write_side(out, source ? "; target: " : ", ", target, sl_data_stats_get_vocabulary(stats));
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(out, ". %lld longer sequences were split into %lld parts, which count as sequences",
-                      (long long)split, (long long)parts);
+        sl_buf_printf(out, ". %lld longer sequence%s split into %lld parts, which count as sequences", (long long)split,
+                      split == 1 ? " was" : "s were", (long long)parts);
     sl_buf_append_text(out, "</p>\n");
     if (source)
         write_histogram(out, "Sources", source, NULL);

@@ -130,8 +130,8 @@ static void print_verdict(const struct sl_ab_report *report, struct sl_buf *out)
 {
     const struct sl_interval *step = &report->step;
     if (step->rounds < SL_INTERVAL_ROUNDS_LEAST)
-        sl_buf_printf(out, "Time: %lld rounds are too few for an interval; give more --seconds\n",
-                      (long long)step->rounds);
+        sl_buf_printf(out, "Time: %lld round%s too few for an interval; give more --seconds\n", (long long)step->rounds,
+                      step->rounds == 1 ? " is" : "s are");
     else if (step->low > 1)
         sl_buf_printf(out, "Time: B takes %.3f times as long as A (%lld rounds)\n", step->ratio,
                       (long long)step->rounds);

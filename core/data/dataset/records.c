@@ -156,8 +156,9 @@ static seqlstm_status cut_all(struct cutter *c, struct seqlstm_error *err)
         SEQLSTM_TRY(add(c, s, raw->start[s], length, err));
     }
     if (windows && c->d->records == 0 && c->d->form == SL_TARGET_NONE)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld rows are too few to predict from: a window has %lld rows%s",
-                     raw->name, (long long)raw->rows, (long long)raw->source->window.length,
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld row%s too few to predict from: a window has %lld rows%s",
+                     raw->name, (long long)raw->rows, raw->rows == 1 ? " is" : "s are",
+                     (long long)raw->source->window.length,
                      raw->series > 1 ? ", and each group must have as many" : "");
     if (windows && c->d->records == 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,

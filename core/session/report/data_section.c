@@ -29,9 +29,9 @@ static void write_lengths(const struct sl_lengths *lengths, struct sl_buf *out)
     int64_t most = 0;
     for (int b = 0; b < lengths->bin_count; b++)
         most = lengths->bins[b].records > most ? lengths->bins[b].records : most;
-    sl_buf_printf(out, "<h2>Lengths</h2>\n<p>%lld training sequences of %lld to %lld steps, ",
-                  (long long)lengths->records, (long long)sl_lengths_get_shortest(lengths),
-                  (long long)sl_lengths_get_longest(lengths));
+    sl_buf_printf(out, "<h2>Lengths</h2>\n<p>%lld training sequence%s of %lld to %lld steps, ",
+                  (long long)lengths->records, lengths->records == 1 ? "" : "s",
+                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
     sl_html_append_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
     sl_buf_append_text(out, "</p>\n<div class=\"scroll\"><table class=\"counts\"><tr><th>steps</th><th>sequences</th>"
                             "<th>share</th><th></th></tr>\n");
@@ -60,7 +60,8 @@ static void write_classes(const struct sl_vocabulary *names, const int64_t *coun
         write_row(sl_vocabulary_get_text(names, (int32_t)c, NULL), counts[c], most, all, out);
     sl_buf_append_text(out, "</table></div>\n");
     if (classes > CLASSES_SHOWN)
-        sl_buf_printf(out, "<p>and %lld more classes</p>\n", (long long)classes - CLASSES_SHOWN);
+        sl_buf_printf(out, "<p>and %lld more class%s</p>\n", (long long)classes - CLASSES_SHOWN,
+                      classes == CLASSES_SHOWN + 1 ? "" : "es");
 }
 
 void sl_data_section_write(const struct sl_session *session, struct sl_buf *out)

@@ -136,7 +136,8 @@ static void compare(struct review *review, const struct sl_config_entries *old, 
         if (sl_config_entries_find(new, old->items[i].path) == NULL)
             note(review, old->items[i].path, old->items[i].value, NULL);
     if (review->count > SHOWN)
-        sl_log_printf(review->session->options.log, SL_LOG_INFO, "and %zu more changes", review->count - SHOWN);
+        sl_log_printf(review->session->options.log, SL_LOG_INFO, "and %zu more change%s", review->count - SHOWN,
+                      review->count == SHOWN + 1 ? "" : "s");
 }
 
 static seqlstm_status refuse(const struct sl_session *session, const char *path, struct seqlstm_error *err)

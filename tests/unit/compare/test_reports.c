@@ -99,6 +99,8 @@ static void test_ab(void **state)
     add_ab(&out, "no difference", &r);
     r.step.rounds = 5;
     add_ab(&out, "too few rounds", &r);
+    r.step.rounds = 1;
+    add_ab(&out, "one round", &r);
     make_layers(layers);
     layers[1].verdict_a = (struct sl_compare_side_verdict){true, 7.5, "dW differs by 7.5 tolerances"};
     layers[2].verdict_b = (struct sl_compare_side_verdict){true, (double)INFINITY, "y is not finite"};

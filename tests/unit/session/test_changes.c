@@ -101,7 +101,7 @@ static void each_change_is_listed_or_counted(void **state)
         const struct sl_session session = {.model = after.model, .options = {.use = SL_RUN_USE_ALL, .log = &log}};
         assert_int_equal(sl_session_review_changes(&session, before.model, &changes, &err), SEQLSTM_OK);
         if (counts[i] > listed)
-            snprintf(rest, sizeof rest, "and %d more changes", counts[i] - listed);
+            snprintf(rest, sizeof rest, "and %d more change%s", counts[i] - listed, counts[i] - listed == 1 ? "" : "s");
         assert_int_equal(changes, counts[i]);
         assert_int_equal(told.changes, listed);
         assert_string_equal(told.rest, rest);

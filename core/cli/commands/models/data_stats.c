@@ -224,8 +224,8 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
     sl_buf_append_char(&buf, '\n');
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     if (split > 0)
-        sl_buf_printf(&buf, "%lld longer sequences split into %lld parts, which count as sequences\n", (long long)split,
-                      (long long)parts);
+        sl_buf_printf(&buf, "%lld longer sequence%s split into %lld parts, which count as sequences\n",
+                      (long long)split, split == 1 ? "" : "s", (long long)parts);
     if (source)
         sl_buf_printf(&buf, "source vocabulary %lld\n", (long long)sl_data_stats_get_source_vocabulary(stats));
     if (sl_data_stats_get_vocabulary(stats) > 0)
