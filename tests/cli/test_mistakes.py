@@ -82,7 +82,7 @@ IN_DATA = [
             {'m.yaml': TINY.replace('from_target', '3')}),
     Mistake('a column of text as an input', 'check m.yaml', 4, 'train.csv:2: column `a`', 'holds "sun", expected a number',
             'it is read with `text`, `label` or `group`', {'m.yaml': TABLE, 'train.csv': 'a,b,y\nsun,1,2\nrain,3,4\n'}),
-    Mistake('CoNLL with blanks', 'check m.yaml', 4, 'ner.txt:1: ', 'expected a column 2 after "Anna B-PER"',
+    Mistake('CoNLL with blanks', 'check m.yaml', 4, 'ner.txt:1: ', 'expected column 2 after "Anna B-PER"',
             '`delimiter: " "`', {'m.yaml': NER, 'ner.txt': 'Anna B-PER\nlives O\n\nTom B-PER\n'}),
     Mistake('a period that is none', 'check m.yaml', 2, '--> m.yaml:7:27', '`step` does not take the period `month`', '`1mo`',
             {'m.yaml': SERIES.replace('  inputs', '  time: {column: t, step: month}\n  inputs'), 's.csv': POINTS}),

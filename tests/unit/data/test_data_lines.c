@@ -135,7 +135,7 @@ static void test_answers_name_the_fix(void **state)
     (void)state;
     data_write("train.txt", "the D\ndog N\n");
     data_expect_failure(CONLL, MODEL_TAG, "task: tag", SEQLSTM_CORRUPT_DATA,
-                        "train.txt:1: the line has no tag: expected a column 2 after \"the D\" (`delimiter: \" \"`");
+                        "train.txt:1: the line has no tag: expected column 2 after \"the D\" (`delimiter: \" \"`");
     data_write("train.txt", "g,a,b\n1,1,1\n1,2,2\n2,3,3\n2,4,4\n");
 #define GROUPS "type: csv, train: {file: train.txt}, group: g, inputs: [a], targets: [b], window: {length: 1}, "
     data_expect_failure(GROUPS "valid: {split: 0.3}, test: {split: 0.3}", MODEL_REGRESS, "loss: mse",
