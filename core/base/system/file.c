@@ -94,8 +94,12 @@ seqlstm_status sl_file_map_open(const char *path, struct sl_file_map *out_map, s
     struct stat info;
     SEQLSTM_TRY(open_for_reading(path, O_NONBLOCK, &fd, &info, err));
     struct sl_file_map map = {.data = "", .size_bytes = (size_t)info.st_size};
-    int failure = S_ISREG(info.st_mode) ? 0 : EINVAL;
-    if (failure == 0 && map.size_bytes > 0) {
+    int failure = 0;
+    if (!S_ISREG(info.st_mode)) {
+        close(fd);
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "cannot read `%s`: it is no regular file", path);
+    }
+    if (map.size_bytes > 0) {
         void *data = mmap(NULL, map.size_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
         failure = data == MAP_FAILED ? errno : 0;
         map.data = data;

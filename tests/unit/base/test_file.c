@@ -379,6 +379,7 @@ static void a_pipe_is_not_waited_for(void **state)
     struct sl_file_map map;
     assert_int_equal(mkfifo("pipe", 0666), 0);
     assert_int_equal(sl_file_map_open("pipe", &map, &err), SEQLSTM_IO);
+    assert_string_equal(err.message, "cannot read `pipe`: it is no regular file");
     assert_false(sl_file_is_regular("pipe"));
 }
 
