@@ -44,19 +44,19 @@ static void enter_rows(const struct blas_backward_run *f, int64_t first, int64_t
     }
     int64_t low, high;
     blas_own_columns(r, &low, &high);
+    const int64_t all = high - low, wanted = blas_min(high, op->out) - low, given = dhn && wanted > 0 ? wanted : 0;
     for (int64_t i = first; i < last; i++) {
-        int64_t b = r->block->first + i;
-        float *dh = r->scratch.h + i * op->h_row;
-        memset(dh + low, 0, (size_t)(high - low) * sizeof *dh);
-        for (int64_t u = low; dhn && u < blas_min(high, op->out); u++)
-            dh[u] = dhn[b * op->out + u];
+        float *dh = r->scratch.h + i * op->h_row + low;
+        if (given > 0)
+            memcpy(dh, dhn + (r->block->first + i) * op->out + low, (size_t)given * sizeof *dh);
+        if (all > given)
+            memset(dh + given, 0, (size_t)(all - given) * sizeof *dh);
     }
     for (int64_t g = r->panel_first; op->lstm && g < r->panel_last; g++) {
+        const int64_t units = dcn ? blas_min(op->units - g * GROUP, GROUP) : 0;
         float *dc = r->scratch.c + (g * r->block->rows + first) * GROUP;
-        memset(dc, 0, (size_t)((last - first) * GROUP) * sizeof *dc);
-        for (int64_t i = first; dcn && i < last; i++, dc += GROUP)
-            for (int64_t u = g * GROUP; u < blas_min((g + 1) * GROUP, op->units); u++)
-                dc[u % GROUP] = dcn[(r->block->first + i) * op->units + u];
+        for (int64_t i = first; i < last; i++, dc += GROUP)
+            blas_copy_group(dc, dcn ? dcn + (r->block->first + i) * op->units + g * GROUP : NULL, units, true);
     }
 }
 
@@ -71,12 +71,14 @@ static void leave_rows(const struct blas_backward_run *f, int64_t first, int64_t
     float *dc0 = op->lstm ? blas_state_slot(r, f->grads, SEQLSTM_STATE_C0) : NULL;
     int64_t low, high;
     blas_own_columns(r, &low, &high);
+    const int64_t wanted = dh0 ? blas_min(high, op->out) - low : 0;
     for (int64_t i = first; i < last; i++) {
-        int64_t b = r->block->first + i;
-        for (int64_t u = low; dh0 && u < blas_min(high, op->out); u++)
-            dh0[b * op->out + u] = r->scratch.h[i * op->h_row + u];
-        for (int64_t u = r->panel_first * GROUP; dc0 && u < blas_min(r->panel_last * GROUP, op->units); u++)
-            dc0[b * op->units + u] = r->scratch.c[(u / GROUP * r->block->rows + i) * GROUP + u % GROUP];
+        const int64_t b = r->block->first + i;
+        if (wanted > 0)
+            memcpy(dh0 + b * op->out + low, r->scratch.h + i * op->h_row + low, (size_t)wanted * sizeof *dh0);
+        for (int64_t g = r->panel_first; dc0 && g < r->panel_last; g++)
+            blas_copy_group(dc0 + b * op->units + g * GROUP, r->scratch.c + (g * r->block->rows + i) * GROUP,
+                            blas_min(op->units - g * GROUP, GROUP), false);
     }
 }
 
@@ -280,13 +282,33 @@ static void run_direction(struct blas_backward_run *f)
     blas_run_barrier(r);
 }
 
+/* The own panels whose dW are computed one group after the other, each over all steps: so many that their dW, and the
+ * rows of a chunk, stay in the second-level cache. All of them, where a chunk is more than products of panels. */
+static int64_t panels_of_weights(const struct blas_run *r)
+{
+    const struct blas_recurrent *op = r->op;
+    const struct blas_recurrent_layer *layer = &op->layers[r->layer];
+    const int64_t all = r->panel_last - r->panel_first, bytes = PANEL * layer->xh_row * (int64_t)sizeof(float);
+    if (op->tile_kernels || op->projection || blas_copies_strips(op, layer) || 128 * 1024 < bytes)
+        return all > 0 ? all : 1;
+    return 128 * 1024 / bytes;
+}
+
 /* Stepwise: computes dW for all steps of the block, whose gates now hold their gradients. */
 static void run_weights(struct blas_backward_run *f)
 {
-    const int64_t rows = f->r.block->q_rows, at_once = blas_chunk_rows(f->r.op);
-    f->fresh = !f->keep_sums;
-    for (int64_t low = 0; low < rows; low += at_once)
-        blas_chunk_weights(f, low, blas_min(low + at_once, rows));
+    const int64_t rows = f->r.block->q_rows, at_once = blas_chunk_rows(f->r.op), together = panels_of_weights(&f->r);
+    const int64_t first = f->r.panel_first, last = f->r.panel_last;
+    int64_t p = first;
+    do {
+        f->r.panel_first = p;
+        f->r.panel_last = p = blas_min(p + together, last);
+        f->fresh = !f->keep_sums;
+        for (int64_t low = 0; low < rows; low += at_once)
+            blas_chunk_weights(f, low, blas_min(low + at_once, rows));
+    } while (p < last);
+    f->r.panel_first = first;
+    f->r.panel_last = last;
 }
 
 /* Computes dy of one direction from dy of the merged output. */

@@ -24,19 +24,6 @@ struct forward_call {
     uint64_t scratch_bytes;
 };
 
-/* Copies up to GROUP floats; with `fill`, zeros follow up to GROUP. A whole group takes one instruction or a few. */
-static inline void copy_group(float *to, const float *from, int64_t count, bool fill)
-{
-    if (count >= GROUP) {
-        memcpy(to, from, GROUP * sizeof *to);
-        return;
-    }
-    if (fill)
-        memset(to, 0, GROUP * sizeof *to);
-    for (int64_t u = 0; u < count; u++)
-        to[u] = from[u];
-}
-
 /* Sequences [first, last) of the block begin: sets their states, and h~ at `xh`. Own columns only. */
 static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t last, float *xh)
 {
@@ -64,7 +51,7 @@ static void begin_rows(const struct blas_forward_run *f, int64_t first, int64_t 
         const int64_t units = c0 ? blas_min(op->units - g * GROUP, GROUP) : 0;
         float *c = r->scratch.c + (g * r->block->rows + first) * GROUP;
         for (int64_t i = first; i < last; i++, c += GROUP)
-            copy_group(c, c0 ? c0 + (r->block->first + i) * op->units + g * GROUP : NULL, units, true);
+            blas_copy_group(c, c0 ? c0 + (r->block->first + i) * op->units + g * GROUP : NULL, units, true);
     }
 }
 
@@ -181,8 +168,8 @@ static void end_rows(const struct blas_forward_run *f, int64_t first, int64_t la
             memcpy(hn + b * op->out + h_low, r->scratch.h + i * op->h_row + h_low,
                    (size_t)(h_high - h_low) * sizeof *hn);
         for (int64_t g = r->panel_first; cn && g < r->panel_last; g++)
-            copy_group(cn + b * op->units + g * GROUP, r->scratch.c + (g * r->block->rows + i) * GROUP,
-                       blas_min(op->units - g * GROUP, GROUP), false);
+            blas_copy_group(cn + b * op->units + g * GROUP, r->scratch.c + (g * r->block->rows + i) * GROUP,
+                            blas_min(op->units - g * GROUP, GROUP), false);
     }
 }
 

@@ -3,6 +3,8 @@
 #ifndef BLAS_RECURRENT_RUN_H
 #define BLAS_RECURRENT_RUN_H
 
+#include <string.h>
+
 #include "cpu-blas/recurrent/layout.h"
 
 /* Rows of a packed tensor: feature i of row r is at base[r * row + i]. base NULL: there is no tensor. */
@@ -146,6 +148,19 @@ struct blas_backward_run {
 /* Both norms of `rows` rows from q of the block on, as training keeps them. The pointers for the gradients of gains
  * are not set. */
 struct blas_norm blas_norm_at(const struct blas_run *run, int64_t q, int64_t rows);
+
+/* Copies up to GROUP floats; with `fill`, zeros follow up to GROUP. A whole group takes one instruction or a few. */
+static inline void blas_copy_group(float *to, const float *from, int64_t count, bool fill)
+{
+    if (count >= GROUP) {
+        memcpy(to, from, GROUP * sizeof *to);
+        return;
+    }
+    if (fill)
+        memset(to, 0, GROUP * sizeof *to);
+    for (int64_t u = 0; u < count; u++)
+        to[u] = from[u];
+}
 
 /* The columns of h that belong to this member. */
 void blas_own_columns(const struct blas_run *run, int64_t *low, int64_t *high);
