@@ -14,7 +14,12 @@
 #include "session/scaling/devices.h"
 #include "train/exchanged.h"
 
-enum { BATCHES_LEAST = 3, BATCHES_MOST = 200, WARM_UPS = 2, TIMES = sizeof(struct sl_scaling_times) / sizeof(double) };
+enum {
+    BATCHES_LEAST = 3,
+    BATCHES_MOST = 200,
+    WARM_UPS = BATCHES_LEAST,
+    TIMES = sizeof(struct sl_scaling_times) / sizeof(double)
+};
 static const double seconds_most = 1.5; /* for all steps without exchanges */
 
 seqlstm_status sl_scaling_find_slowest(const struct sl_scaling_meter *m, struct sl_scaling_times *times,
