@@ -64,13 +64,20 @@ static int32_t add_input(struct sl_builder *b, const char *name, enum sl_tensor_
     return sl_builder_add_tensor(b, name, role, on_steps ? SL_AXIS_STEPS : SL_AXIS_SEQUENCES, dtype, 0, features);
 }
 
-/* Offers the last dense layer and the loss as one operation, if nothing else reads the output. */
+/* From so many classes on, weight gradients of the output layer take longer than a few more calls for each piece. */
+enum { MANY_CLASSES = 1024 };
+
+/* Offers the last dense layer and the loss as one operation, if nothing else reads the output. Not where many classes
+ * run in pieces: the operation would make the weight gradients of each piece while the stages before wait for those of
+ * its inputs, and keep a reserve for each piece; those of the layer alone are made once for all pieces, at the end. */
 static void add_compound(struct sl_builder *b, int32_t output, const struct seqlstm_loss_desc *loss,
                          const int32_t *loss_slots)
 {
     const struct sl_node *dense = &b->nodes[b->node_count - 2];
-    if (b->request->need_output || b->node_count < 2 || dense->desc.head.op != SEQLSTM_OP_DENSE ||
-        dense->slots[SEQLSTM_SLOT_DENSE_Y] != output || dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
+    const bool in_pieces = b->training && b->request->pieces > 0 && b->tensors[output].axis == SL_AXIS_STEPS;
+    if ((in_pieces && loss->features >= MANY_CLASSES) || b->request->need_output || b->node_count < 2 ||
+        dense->desc.head.op != SEQLSTM_OP_DENSE || dense->slots[SEQLSTM_SLOT_DENSE_Y] != output ||
+        dense->desc.dense.activation.kind != SEQLSTM_ACT_NONE)
         return;
     union seqlstm_any_desc desc;
     memset(&desc, 0, sizeof desc);

@@ -308,6 +308,37 @@ static void stages_have_the_bits_of_one(void **state)
         }
 }
 
+/* ---- the output layer ------------------------------------------------------------------------------------------- */
+
+/* May the output layer and the loss be one operation? */
+static bool are_offered_as_one(const char *data, const char *layers, bool on_steps, int64_t classes, int32_t pieces)
+{
+    const struct model_case tokens = {.tokens = true, .on_steps = on_steps};
+    struct sl_data_facts facts = facts_of(&tokens);
+    struct world w;
+    facts.target.classes = classes;
+    world_pieces = pieces;
+    open_world(&w, data, layers, &facts, false);
+    world_pieces = 0;
+    const bool offered = w.graph->alternative_count == 1;
+    close_world(&w);
+    return offered;
+}
+
+/* With many classes its weight gradients are made once for all pieces, which the two as one cannot do. */
+static void many_classes_in_pieces_keep_the_loss_apart(void **state)
+{
+    (void)state;
+    static const char tags[] = "model: [{type: embedding, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
+                               " {type: output, activation: softmax}]\ntrain: {task: tag, epochs: 1}",
+                      label[] = "model: [{type: embedding, dim: 4}, {type: lstm, units: 4},"
+                                " {type: output, activation: softmax}]\ntrain: {task: classify, epochs: 1}";
+    assert_false(are_offered_as_one(data_tokens, tags, true, 1024, 3));
+    assert_true(are_offered_as_one(data_tokens, tags, true, 1023, 3));
+    assert_true(are_offered_as_one(data_tokens, tags, true, 1024, 0));
+    assert_true(are_offered_as_one(data_tokens, label, false, 1024, 3)); /* they do not run in pieces */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +346,7 @@ int main(void)
         cmocka_unit_test(gradients_do_not_depend_on_pieces),
         cmocka_unit_test(barriers_have_reasons),
         cmocka_unit_test(stages_have_the_bits_of_one),
+        cmocka_unit_test(many_classes_in_pieces_keep_the_loss_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
