@@ -160,12 +160,16 @@ static seqlstm_status cut_all(struct cutter *c, struct seqlstm_error *err)
                      raw->name, (long long)raw->rows, raw->rows == 1 ? " is" : "s are",
                      (long long)raw->source->window.length,
                      raw->series > 1 ? ", and each group must have as many" : "");
+    int64_t longest = 0;
+    for (int64_t s = 0; s < raw->series; s++)
+        longest = raw->length[s] > longest ? raw->length[s] : longest;
     if (windows && c->d->records == 0)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                     "%s: no series is long enough: a window of %lld rows and a horizon of %lld need %lld rows, the "
-                     "longest of %lld series is shorter",
-                     raw->name ? raw->name : "data", (long long)raw->source->window.length, (long long)raw->ahead,
-                     (long long)(raw->source->window.length + raw->ahead), (long long)raw->series);
+                     "%s: no series is long enough: a window of %lld row%s and a horizon of %lld need %lld rows, and "
+                     "the longest of %lld series has %lld",
+                     raw->name ? raw->name : "data", (long long)raw->source->window.length,
+                     raw->source->window.length == 1 ? "" : "s", (long long)raw->ahead,
+                     (long long)(raw->source->window.length + raw->ahead), (long long)raw->series, (long long)longest);
     return SEQLSTM_OK;
 }
 

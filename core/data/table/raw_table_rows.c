@@ -164,6 +164,22 @@ static seqlstm_status moment_of(const struct sl_table_read *t, int64_t row, doub
     return SEQLSTM_OK;
 }
 
+/* Each row says to which group it belongs. */
+static seqlstm_status check_groups(const struct sl_table_read *t, struct seqlstm_error *err)
+{
+    for (int64_t i = 0; i < t->kept; i++) {
+        const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], t->group);
+        const char *text = cell->text;
+        size_t bytes = cell->bytes;
+        sl_trim(&text, &bytes);
+        if (bytes == 0)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                         "%s:%lld: column `%s` is empty, and does not say to which group the row belongs",
+                         SL_TABLE_LINE(t, i), t->source->group);
+    }
+    return SEQLSTM_OK;
+}
+
 /* Stable order by group: count, then place. */
 static seqlstm_status gather_groups(struct sl_table_read *t, struct seqlstm_error *err)
 {
@@ -238,5 +254,8 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
     if (t->kept == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: `rows` [%s, %s] selects none of %lld rows", t->table.file,
                      texts[0] ? texts[0] : "~", texts[1] ? texts[1] : "~", (long long)t->table.rows);
-    return t->group >= 0 ? gather_groups(t, err) : SEQLSTM_OK;
+    if (t->group < 0)
+        return SEQLSTM_OK;
+    SEQLSTM_TRY(check_groups(t, err));
+    return gather_groups(t, err);
 }
