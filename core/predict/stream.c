@@ -165,10 +165,11 @@ seqlstm_status sl_stream_step(struct sl_context *context, struct sl_stream *stre
         const int64_t now = steps < lane->packer.steps ? steps : lane->packer.steps;
         sl_packer_lay_out(&lane->packer, &now, 1);
         SEQLSTM_TRY(step(context->predictor, lane, &stream, 1, x, err));
-        if (y)
+        if (y) {
             hand_out(context->predictor, lane, y);
+            y += on_steps ? now * sl_predictor_get_features(context->predictor) : 0;
+        }
         x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
-        y += y && on_steps ? now * sl_predictor_get_features(context->predictor) : 0;
         steps -= now;
     }
     return SEQLSTM_OK;
@@ -206,11 +207,12 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
         const int64_t now = count < lane->packer.sequences ? count : lane->packer.sequences;
         lay_out_ones(&lane->packer, now);
         SEQLSTM_TRY(step(context->predictor, lane, streams, now, x, err));
-        if (y)
+        if (y) {
             hand_out(context->predictor, lane, y);
+            y += now * features;
+        }
         streams += now;
         x = (const char *)x + now * lane->packer.batch.input.features * (int64_t)sizeof(float);
-        y += y ? now * features : 0;
         count -= now;
     }
     return SEQLSTM_OK;

@@ -197,9 +197,11 @@ static bool go_on_one(struct sl_runner *runner, int64_t k)
     if (running->ended)
         return false;
     if (running->steps > 0) {
-        running->x += running->steps * model->input_features * (int64_t)sizeof(float);
+        if (running->x) /* texts of decoders have none */
+            running->x += running->steps * model->input_features * (int64_t)sizeof(float);
         running->left -= running->steps;
-        running->y += running->y && model->gives_steps ? running->steps * model->output_features : 0;
+        if (running->y && model->gives_steps)
+            running->y += running->steps * model->output_features;
     }
     if (done && running->choice) {
         const float *probabilities = runner->probabilities + k * model->output_features;
