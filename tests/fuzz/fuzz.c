@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "fuzz.h"
 
-#include <dirent.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static char made[512]; /* the folder */
@@ -35,14 +36,16 @@ void fuzz_write_file(const char *path, const void *bytes, size_t count)
     fuzz_require(file != NULL && fwrite(bytes, 1, count, file) == count && fclose(file) == 0);
 }
 
+static int remove_entry(const char *path, const struct stat *info, int kind, struct FTW *place)
+{
+    (void)info, (void)kind, (void)place;
+    remove(path);
+    return 0;
+}
+
 static void remove_folder(void)
 {
-    DIR *folder = opendir(made);
-    for (struct dirent *entry; folder && (entry = readdir(folder));)
-        unlinkat(dirfd(folder), entry->d_name, 0); /* fails for . and .. */
-    if (folder)
-        closedir(folder);
-    rmdir(made);
+    nftw(made, remove_entry, 8, FTW_PHYS | FTW_DEPTH);
 }
 
 const char *fuzz_make_folder(void)

@@ -27,7 +27,7 @@ int fuzz_open_memory(const void *bytes, size_t count, char path[FUZZ_PATH_BYTES]
 
 void fuzz_write_file(const char *path, const void *bytes, size_t count);
 
-/* Makes an empty folder in $TMPDIR or /tmp, removed when the process ends, with the files that lie directly in it. */
+/* Makes an empty folder in $TMPDIR or /tmp, removed when the process ends, with all that is in it. */
 const char *fuzz_make_folder(void);
 
 /* The same bytes? Empties both. */
