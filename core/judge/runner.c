@@ -133,21 +133,15 @@ static seqlstm_status bind_segment(struct sl_runner *r, struct sl_runner_segment
     return sl_plugin_bind(r->subject.table, r->op, r->subject.queue, &segment->bind, &segment->binding, err);
 }
 
-/* Binds all steps, and changes that binding; where it cannot be changed, it makes another one. */
-static seqlstm_status rebind_segment(struct sl_runner *r, struct sl_cuts *cuts, struct sl_runner_segment *segment,
+/* Gives a binding that had another shape that of the segment; where it cannot be changed, makes another one. */
+static seqlstm_status change_binding(struct sl_runner *r, struct sl_cuts *cuts, struct sl_runner_segment *segment,
                                      struct seqlstm_error *err)
 {
     const struct sl_subject *s = &r->subject;
-    const struct seqlstm_bind part = segment->bind;
     const struct seqlstm_rebind *extension = sl_plugin_find_rebind(s->table, s->instance);
-    if (extension == NULL)
-        return bind_segment(r, segment, err);
-    make_bind(r, NULL, 0, &segment->bind);
-    const seqlstm_status bound = bind_segment(r, segment, err);
-    segment->bind = part;
-    SEQLSTM_TRY(bound);
     cuts->rebinds->fail_after = cuts->rebinds->memory.n_allocs;
-    const seqlstm_status status = sl_plugin_rebind(s->table, extension, segment->binding, s->queue, &part, err);
+    const seqlstm_status status =
+        sl_plugin_rebind(s->table, extension, segment->binding, s->queue, &segment->bind, err);
     cuts->rebinds->fail_after = -1;
     cuts->rebound += status == SEQLSTM_OK;
     if (status != SEQLSTM_UNSUPPORTED)
@@ -155,6 +149,34 @@ static seqlstm_status rebind_segment(struct sl_runner *r, struct sl_cuts *cuts, 
     sl_plugin_destroy_binding(s->table, segment->binding);
     segment->binding = NULL;
     return bind_segment(r, segment, err);
+}
+
+/* Binds all steps, and changes that binding. Another one has had the shape of the segment before, so that what the
+ * backend keeps of bindings that have ended is there. */
+static seqlstm_status rebind_segment(struct sl_runner *r, struct sl_cuts *cuts, struct sl_runner_segment *segment,
+                                     struct seqlstm_error *err)
+{
+    const struct sl_subject *s = &r->subject;
+    const struct seqlstm_bind part = segment->bind;
+    SEQLSTM_TRY(bind_segment(r, segment, err));
+    if (sl_plugin_find_rebind(s->table, s->instance) == NULL)
+        return SEQLSTM_OK;
+    sl_plugin_destroy_binding(s->table, segment->binding);
+    segment->binding = NULL;
+    make_bind(r, NULL, 0, &segment->bind);
+    const seqlstm_status bound = bind_segment(r, segment, err);
+    segment->bind = part;
+    return bound == SEQLSTM_OK ? change_binding(r, cuts, segment, err) : bound;
+}
+
+seqlstm_status sl_runner_exchange_bindings(struct sl_runner *r, struct sl_cuts *cuts, struct seqlstm_error *err)
+{
+    struct seqlstm_binding *const first = r->segments[0].binding;
+    for (int32_t p = 0; p < r->segment_count; p++)
+        r->segments[p].binding = p + 1 < r->segment_count ? r->segments[p + 1].binding : first;
+    for (int32_t p = 0; p < r->segment_count; p++)
+        SEQLSTM_TRY(change_binding(r, cuts, &r->segments[p], err));
+    return SEQLSTM_OK;
 }
 
 /* Whole tensors, with the initial states of the first segment. */

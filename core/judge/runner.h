@@ -36,7 +36,7 @@ struct sl_cuts {
     int64_t at[SL_SEGMENTS_MAX + 1];
     struct sl_host *rebinds; /* the subject's: bindings are made for all steps, and get their segment by rebind/1, in
                               * which allocations fail. NULL: they are made for their segment */
-    int32_t rebound;         /* set by sl_runner_create: bindings that rebind/1 has changed */
+    int32_t rebound;         /* counts changes of bindings by rebind/1 */
 };
 
 struct sl_runner;
@@ -46,6 +46,10 @@ struct sl_runner;
 seqlstm_status sl_runner_create(const struct sl_subject *subject, const struct sl_data *data, const char *variant,
                                 struct sl_cuts *cuts, struct sl_runner **out_runner, struct seqlstm_error *err);
 void sl_runner_destroy(struct sl_runner *runner);
+
+/* Each segment takes the binding of the next one, which rebind/1 changes. `cuts` are those of its creation, and count
+ * the changes: with rebinds, and rebound > 0. */
+seqlstm_status sl_runner_exchange_bindings(struct sl_runner *runner, struct sl_cuts *cuts, struct seqlstm_error *err);
 
 /* Writes the inputs, poisons everything else, packs the weights, and runs forward over all segments. */
 seqlstm_status sl_runner_forward(struct sl_runner *runner, struct seqlstm_error *err);

@@ -151,8 +151,32 @@ static const struct seqlstm_bind *forget_range(const struct seqlstm_bind *b)
 }
 #endif
 
-#if defined(FAULT_REBIND_FORGETS_RANGE) || defined(FAULT_REBIND_ALLOCATES)
+#if defined(FAULT_REBIND_FORGETS_RANGE) || defined(FAULT_REBIND_ALLOCATES) || defined(FAULT_REBINDS_ONCE)
 #define REBINDS
+#ifdef FAULT_REBINDS_ONCE
+static struct seqlstm_binding *rebound[4]; /* new bindings may get their addresses: they are forgotten in op_bind */
+
+static void forget_rebound(const struct seqlstm_binding *binding)
+{
+    for (int k = 0; k < 4; k++)
+        if (rebound[k] == binding)
+            rebound[k] = NULL;
+}
+
+/* Whether it was noted before. */
+static bool note_rebound(struct seqlstm_binding *binding)
+{
+    for (int k = 0; k < 4; k++)
+        if (rebound[k] == binding)
+            return true;
+    for (int k = 0; k < 4; k++)
+        if (rebound[k] == NULL) {
+            rebound[k] = binding;
+            break;
+        }
+    return false;
+}
+#endif
 static seqlstm_status faulty_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                     const struct seqlstm_bind *b, struct seqlstm_error *err)
 {
@@ -162,6 +186,9 @@ static seqlstm_status faulty_rebind(struct seqlstm_binding *binding, struct seql
     if (more == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for another shape");
     host->release(host->context, more);
+#elif defined(FAULT_REBINDS_ONCE)
+    if (note_rebound(binding))
+        return SEQLSTM_OK;
 #else
     b = forget_range(b);
 #endif
@@ -183,6 +210,11 @@ static seqlstm_status faulty_op_bind(const struct seqlstm_op *op, struct seqlstm
     calls = 0;
 #ifdef FAULT_FORGETS_RANGE
     b = forget_range(b);
+#endif
+#ifdef FAULT_REBINDS_ONCE
+    const seqlstm_status status = inner->op_bind(op, queue, b, out_binding, err);
+    forget_rebound(status == SEQLSTM_OK ? *out_binding : NULL);
+    return status;
 #endif
 #ifdef FAULT_UNBOUNDED
     /* accepts any number of steps, but runs only as many as it has room for */

@@ -30,6 +30,7 @@ static const struct planted planted[] = {
     {"forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "three segments against the whole"},
     {"no-accumulate", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "three segments against the whole"},
     {"rebind-forgets-range", "dropout:ranges:T7B5C9:f32:ragged:mask=step", "on bindings that rebind had changed"},
+    {"rebinds-once", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "rebind had changed them again"},
     {"rebind-allocates", "lstm:ranges:T7B5I6H9:f32:ragged:initial,final", "no memory for another shape"},
     {"slope", "lstm:fd:T3B2I3H5:f32:ragged", "the difference quotient"},
     {"nan-slope", "lstm:fd:T3B2I3H5:f32:ragged", "is nan, the difference quotient"},

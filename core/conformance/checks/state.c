@@ -57,13 +57,22 @@ static bool is_cut_by_rows(const struct sl_data *d)
     return on_rows;
 }
 
-/* Bindings that had all steps before must give the bits of those that were made for their segments. */
+/* Bindings that had all steps before must give the bits of those that were made for their segments; also after they
+ * have run, with the addresses of other segments. */
 static void check_rebound(struct sl_check *check, struct sl_cuts cuts, uint64_t digest)
 {
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     cuts.rebinds = check->bench->host;
     struct sl_runner *rebound = make_runner(check, &check->bench->subject, &cuts);
-    if (rebound && cuts.rebound > 0 && run_once(check, rebound) && sl_runner_digest(rebound) != digest)
-        sl_check_fail(check, "three segments gave other bits on bindings that rebind had changed than on new ones");
+    if (rebound && cuts.rebound > 0 && run_once(check, rebound)) {
+        if (sl_runner_digest(rebound) != digest)
+            sl_check_fail(check, "three segments gave other bits on bindings that rebind had changed than on new ones");
+        else if (sl_check_status(check, sl_runner_exchange_bindings(rebound, &cuts, &err), "rebind after a call",
+                                 &err) &&
+                 run_once(check, rebound) && sl_runner_digest(rebound) != digest)
+            sl_check_fail(check, "three segments gave other bits after bindings had run and rebind had changed them "
+                                 "again");
+    }
     sl_runner_destroy(rebound);
 }
 
