@@ -158,18 +158,15 @@ static seqlstm_status op_bind(const struct seqlstm_op *op, struct seqlstm_queue 
     return SEQLSTM_OK;
 }
 
-/* The library's primitives have one shape each, and making one allocates. Those of dense and layer norm depend on the
- * number of rows only. */
+/* The queue is the one of the binding, so as many members share the new shape. */
 static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                      const struct seqlstm_bind *bind, struct seqlstm_error *err)
 {
     (void)queue;
     SEQLSTM_TRY(seqlstm_bind_check(&binding->op->desc, bind, err));
-    if (binding->rowwise == NULL || bind->rows != binding->bind.rows)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the primitives of the binding are for another shape");
     binding->bind = *bind;
     binding->bind.struct_size = sizeof binding->bind;
-    return SEQLSTM_OK;
+    return binding->op->operation->rebind(binding, err);
 }
 
 static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,

@@ -97,6 +97,11 @@ void odn_call_deinit(struct odn_call *call)
     call->count = 0;
 }
 
+void odn_call_forget(struct odn_call *call)
+{
+    memset(call->addresses, 0, sizeof call->addresses);
+}
+
 void odn_call_set(struct odn_call *call, int argument, const void *address)
 {
     int i = 0;

@@ -25,6 +25,9 @@ seqlstm_status odn_call_init(struct odn_call *call, dnnl_engine_t engine, const_
 /* Accepts a zeroed call. */
 void odn_call_deinit(struct odn_call *call);
 
+/* The addresses that were set may be those of other memory now: all are set anew. */
+void odn_call_forget(struct odn_call *call);
+
 /* Sets the address of an argument (DNNL_ARG_…). Does nothing if the primitive has no such argument. */
 void odn_call_set(struct odn_call *call, int argument, const void *address);
 dnnl_status_t odn_call_run(struct odn_call *call, dnnl_stream_t stream);

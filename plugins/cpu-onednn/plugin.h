@@ -11,7 +11,7 @@
  *   exclusive  the library's threads run all rows, while the host's threads are leased to it
  *
  * Invariants
- * 1. An operation does not change once created, except its cache of primitives, which has a lock.
+ * 1. An operation does not change once created, except its cache of primitives and their calls, which has a lock.
  * 2. No call allocates; the library's scratch is in the host's workspace.
  * 3. Primitives are executed with the number of threads with which they were created. */
 #ifndef ODN_PLUGIN_H
@@ -43,6 +43,7 @@ struct odn_operation;
 struct odn_recurrent;
 struct odn_recurrent_binding;
 struct odn_rowwise;
+struct odn_row_cache;
 
 struct seqlstm_op {
     struct seqlstm_instance *instance;
@@ -51,7 +52,8 @@ struct seqlstm_op {
     bool training;
     bool exclusive;
     struct odn_recurrent *recurrent;
-    struct seqlstm_sizes sizes; /* computed at creation */
+    struct odn_row_cache *row_cache; /* of operations with independent rows */
+    struct seqlstm_sizes sizes;      /* computed at creation */
 };
 
 struct seqlstm_binding {
@@ -68,6 +70,8 @@ struct odn_operation {
     seqlstm_status (*create)(struct seqlstm_op *op, struct seqlstm_error *err);
     void (*destroy)(struct seqlstm_op *op);
     seqlstm_status (*bind)(struct seqlstm_binding *binding, struct seqlstm_queue *queue, struct seqlstm_error *err);
+    /* As in struct seqlstm_rebind; binding->bind is the new shape. */
+    seqlstm_status (*rebind)(struct seqlstm_binding *binding, struct seqlstm_error *err);
     void (*unbind)(struct seqlstm_binding *binding);
     seqlstm_status (*forward)(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err);

@@ -69,12 +69,7 @@ static const struct odn_rowwise_rules rules = {3, describe, grad_bytes};
 
 static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
 {
-    return odn_rowwise_measure(op, &rules, err);
-}
-
-static void destroy(struct seqlstm_op *op)
-{
-    (void)op;
+    return odn_rowwise_create(op, &rules, err);
 }
 
 static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue, struct seqlstm_error *err)
@@ -82,10 +77,15 @@ static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue
     return odn_rowwise_bind(binding, queue, &rules, err);
 }
 
+static seqlstm_status rebind(struct seqlstm_binding *binding, struct seqlstm_error *err)
+{
+    return odn_rowwise_rebind(binding, &rules, err);
+}
+
 static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part *part)
 {
     const struct seqlstm_dense_desc *d = &call->binding->op->desc.dense;
-    struct odn_call *c = &part->calls[FORWARD];
+    struct odn_call *c = &part->own->calls[FORWARD];
     odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + part->begin * d->input);
     odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_SLOT_DENSE_W]);
     odn_call_set(c, DNNL_ARG_BIAS, call->slots[SEQLSTM_SLOT_DENSE_BIAS]);
@@ -109,14 +109,14 @@ static dnnl_status_t run_backward(struct odn_rowwise_call *call, struct odn_part
     float *dx = call->grads[SEQLSTM_SLOT_DENSE_X];
     dnnl_status_t status = dnnl_success;
     if ((call->parts & SEQLSTM_BIT_BACKWARD_INPUTS) != 0 && dx != NULL) {
-        struct odn_call *c = &part->calls[DATA];
+        struct odn_call *c = &part->own->calls[DATA];
         odn_call_set(c, DNNL_ARG_WEIGHTS, call->slots[SEQLSTM_SLOT_DENSE_W]);
         odn_call_set(c, DNNL_ARG_DIFF_DST, dy);
         odn_call_set(c, DNNL_ARG_DIFF_SRC, dx + part->begin * d->input);
         status = odn_call_run(c, op->instance->stream);
     }
     if (status == dnnl_success && (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS) != 0) {
-        struct odn_call *c = &part->calls[WEIGHTS];
+        struct odn_call *c = &part->own->calls[WEIGHTS];
         void *grads = odn_at(call->workspace, part->grads);
         odn_call_set(c, DNNL_ARG_SRC, (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + part->begin * d->input);
         odn_call_set(c, DNNL_ARG_DIFF_DST, dy);
@@ -154,8 +154,9 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
 const struct odn_operation odn_dense_operation = {
     .supports = supports,
     .create = create,
-    .destroy = destroy,
+    .destroy = odn_rowwise_destroy,
     .bind = bind,
+    .rebind = rebind,
     .unbind = odn_rowwise_unbind,
     .forward = forward,
     .backward = backward,

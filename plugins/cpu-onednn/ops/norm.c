@@ -57,7 +57,7 @@ static const struct odn_rowwise_rules rules = {2, describe, grad_bytes};
 static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
 {
     const uint64_t rows = (uint64_t)op->desc.head.max_rows;
-    SEQLSTM_TRY(odn_rowwise_measure(op, &rules, err));
+    SEQLSTM_TRY(odn_rowwise_create(op, &rules, err));
     if (op->training) {
         op->sizes.reserve_bytes = 2 * align_bytes(rows * sizeof(float));
         op->sizes.workspace_bytes += rows * (uint64_t)op->desc.layer_norm.features * sizeof(float);
@@ -65,14 +65,14 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-static void destroy(struct seqlstm_op *op)
-{
-    (void)op;
-}
-
 static seqlstm_status bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue, struct seqlstm_error *err)
 {
     return odn_rowwise_bind(binding, queue, &rules, err);
+}
+
+static seqlstm_status rebind(struct seqlstm_binding *binding, struct seqlstm_error *err)
+{
+    return odn_rowwise_rebind(binding, &rules, err);
 }
 
 static void set_values(const struct odn_rowwise_call *call, const struct odn_part *part, struct odn_call *c)
@@ -92,7 +92,7 @@ static void set_values(const struct odn_rowwise_call *call, const struct odn_par
 
 static dnnl_status_t run_forward(struct odn_rowwise_call *call, struct odn_part *part)
 {
-    struct odn_call *c = &part->calls[FORWARD];
+    struct odn_call *c = &part->own->calls[FORWARD];
     const int64_t offset = part->begin * call->binding->op->desc.layer_norm.features;
     set_values(call, part, c);
     odn_call_set(c, DNNL_ARG_DST, (float *)call->slots[SEQLSTM_SLOT_LAYER_NORM_Y] + offset);
@@ -120,7 +120,7 @@ static dnnl_status_t run_backward(struct odn_rowwise_call *call, struct odn_part
     const uint64_t rows_bytes = (uint64_t)op->desc.head.max_rows * (uint64_t)features * sizeof(float);
     float *dx = wanted ? call->grads[SEQLSTM_SLOT_LAYER_NORM_X]
                        : odn_at(call->workspace, op->sizes.workspace_bytes - rows_bytes);
-    struct odn_call *c = &part->calls[BACKWARD];
+    struct odn_call *c = &part->own->calls[BACKWARD];
     void *grads = odn_at(call->workspace, part->grads);
     set_values(call, part, c);
     odn_call_set(c, DNNL_ARG_DIFF_DST, (const float *)call->grads[SEQLSTM_SLOT_LAYER_NORM_Y] + offset);
@@ -156,8 +156,9 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
 const struct odn_operation odn_norm_operation = {
     .supports = supports,
     .create = create,
-    .destroy = destroy,
+    .destroy = odn_rowwise_destroy,
     .bind = bind,
+    .rebind = rebind,
     .unbind = odn_rowwise_unbind,
     .forward = forward,
     .backward = backward,

@@ -7,21 +7,37 @@
 #ifndef ODN_ROWWISE_H
 #define ODN_ROWWISE_H
 
+#include <pthread.h>
+
 #include "cpu-onednn/plugin.h"
 
 enum { ODN_ROWWISE_PRIMITIVES = 3 };
 
-struct odn_part {
-    int64_t begin, end; /* rows */
-    dnnl_primitive_desc_t pd[ODN_ROWWISE_PRIMITIVES];
+/* The primitives for a number of rows, with their arguments. One part has them, or they are idle. */
+struct odn_row_calls {
+    struct odn_row_calls *next; /* among the idle ones */
+    int64_t rows;
+    int32_t threads;
+    uint64_t scratch_bytes;
     dnnl_primitive_t primitive[ODN_ROWWISE_PRIMITIVES];
     struct odn_call calls[ODN_ROWWISE_PRIMITIVES];
+};
+
+/* The idle ones of an operation, those that were used last first. */
+struct odn_row_cache {
+    pthread_mutex_t lock;
+    struct odn_row_calls *idle;
+};
+
+struct odn_part {
+    int64_t begin, end; /* rows */
+    struct odn_row_calls *own;
     uint64_t scratch, grads; /* offsets in the workspace */
 };
 
 struct odn_rowwise {
-    int32_t count;
-    int32_t threads; /* threads of the library in each part */
+    int32_t count, most; /* parts of this shape, and of any */
+    int32_t threads;     /* threads of the library in each part */
     struct odn_part *parts;
 };
 
@@ -47,11 +63,15 @@ struct odn_rowwise_rules {
     uint64_t (*grad_bytes)(const struct seqlstm_op *op); /* of one part, in training */
 };
 
-/* Adds to op->sizes.workspace_bytes. UNSUPPORTED if the loaded library refuses. */
-seqlstm_status odn_rowwise_measure(struct seqlstm_op *op, const struct odn_rowwise_rules *rules,
-                                   struct seqlstm_error *err);
+/* Makes the cache, and adds to op->sizes.workspace_bytes. UNSUPPORTED if the loaded library refuses. */
+seqlstm_status odn_rowwise_create(struct seqlstm_op *op, const struct odn_rowwise_rules *rules,
+                                  struct seqlstm_error *err);
+void odn_rowwise_destroy(struct seqlstm_op *op);
 seqlstm_status odn_rowwise_bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                 const struct odn_rowwise_rules *rules, struct seqlstm_error *err);
+/* As in struct seqlstm_rebind. UNSUPPORTED: no idle primitives are for these rows. */
+seqlstm_status odn_rowwise_rebind(struct seqlstm_binding *binding, const struct odn_rowwise_rules *rules,
+                                  struct seqlstm_error *err);
 void odn_rowwise_unbind(struct seqlstm_binding *binding);
 /* Runs every part: each on one of the host's threads, or one after another on the library's threads. */
 seqlstm_status odn_rowwise_run(struct odn_rowwise_call *call, struct seqlstm_error *err);

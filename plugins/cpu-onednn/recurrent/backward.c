@@ -140,7 +140,7 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
         load_grads(run, m, last.h, r->output, living, now->n, out.h);
         if (r->lstm)
             load_grads(run, m, last.c, r->hidden, living, now->n, out.c);
-        struct odn_call *call = odn_shape_call(r, &s->shapes[now->shape], k, way, ODN_BACKWARD);
+        struct odn_call *call = &s->shapes[now->shape].calls[k][way]->pass[ODN_BACKWARD];
         set_values(run, m, l, d, now, call);
         odn_call_set(call, DNNL_ARG_DIFF_DST_LAYER, dy + now->row * odn_y_width(r));
         odn_call_set(call, DNNL_ARG_DIFF_DST_ITER, out.h);

@@ -2,13 +2,15 @@
 /* Cuts a packed segment into slices of sequences, and these into rectangles of equal batch size. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
+enum { ROOM_LEAST = 16 };
+
 /* The number of sequences of slice m at a step with n sequences. */
 static int64_t share(int64_t n, int32_t m, int32_t slices)
 {
     return n > m ? (n - m + slices - 1) / slices : 0;
 }
 
-/* Visits each rectangle of the slice in order of time; if the slice's arrays are NULL, only counts. */
+/* Visits each rectangle of the slice in order of time, and counts them; writes those for which there is room. */
 static void cut(const struct odn_recurrent_binding *b, int32_t m, struct odn_slice *s)
 {
     const int32_t *sizes = b->axis->batch_sizes;
@@ -25,7 +27,7 @@ static void cut(const struct odn_recurrent_binding *b, int32_t m, struct odn_sli
             if (t > b->t0 || end < b->t1)
                 for (steps = 1; steps * 2 <= left; steps *= 2) {
                 }
-            if (s->rectangles != NULL)
+            if (s->rectangle_count < s->room)
                 s->rectangles[s->rectangle_count] = (struct odn_rectangle){.steps = steps, .n = n, .row = row};
             s->rectangle_count++;
             row += steps * n;
@@ -72,24 +74,45 @@ static void number_shapes(struct odn_slice *s)
     }
 }
 
-seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+static seqlstm_status make_room(struct odn_recurrent_binding *b, int32_t m, struct seqlstm_error *err)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
+    struct odn_slice *s = &b->slices[m];
+    if (m < b->slices_count)
+        cut(b, m, s);
+    const int32_t room = s->rectangle_count < ROOM_LEAST / 2 ? ROOM_LEAST : 2 * s->rectangle_count;
+    s->rectangle_count = 0;
+    s->rectangles = host_allocate(host, (uint64_t)room * sizeof *s->rectangles);
+    s->shapes = host_allocate(host, (uint64_t)room * sizeof *s->shapes);
+    if (s->rectangles == NULL || s->shapes == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the rectangles of a batch");
+    s->room = room;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_slices_make(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+{
+    b->slices = host_allocate(b->r->op->instance->host, (uint64_t)b->slices_room * sizeof *b->slices);
+    if (b->slices == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
+    for (int32_t m = 0; m < b->slices_room; m++)
+        SEQLSTM_TRY(make_room(b, m, err));
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err)
+{
     for (int32_t m = 0; m < b->slices_count; m++) {
         struct odn_slice *s = &b->slices[m];
         cut(b, m, s);
-        const uint64_t count = (uint64_t)s->rectangle_count;
-        s->rectangles = host_allocate(host, count * sizeof *s->rectangles);
-        if (s->rectangles == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the rectangles of a batch");
-        cut(b, m, s);
+        if (s->rectangle_count > s->room) {
+            const int32_t count = s->rectangle_count;
+            s->rectangle_count = 0;
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the binding has room for %d rectangles, and the shape has %d",
+                         (int)s->room, (int)count);
+        }
         place_states(s);
         number_shapes(s);
-        s->shapes = host_allocate(host, (uint64_t)s->shape_count * sizeof *s->shapes);
-        if (s->shapes == NULL) {
-            s->shape_count = 0; /* no entries to release */
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the shapes of a batch");
-        }
         for (int32_t i = 0; i < s->rectangle_count; i++) {
             struct odn_shape *shape = &s->shapes[s->rectangles[i].shape];
             shape->n = s->rectangles[i].n;
@@ -99,45 +122,26 @@ seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_er
     return SEQLSTM_OK;
 }
 
-seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err)
-{
-    const int32_t calls = odn_calls_count(b->r);
-    for (int32_t m = 0; m < b->slices_count; m++) {
-        struct odn_slice *s = &b->slices[m];
-        s->calls = host_allocate(b->r->op->instance->host, (uint64_t)(s->shape_count * calls) * sizeof *s->calls);
-        if (s->calls == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the calls of a batch");
-        for (int32_t i = 0; i < s->shape_count; i++)
-            s->shapes[i].calls = s->calls + i * calls;
-    }
-    return SEQLSTM_OK;
-}
-
 void odn_slices_release(struct odn_recurrent_binding *b)
 {
     const struct seqlstm_host *host = b->r->op->instance->host;
-    for (int32_t m = 0; b->slices != NULL && m < b->slices_count; m++) {
+    for (int32_t m = 0; b->slices != NULL && m < b->slices_room; m++) {
         host_release(host, b->slices[m].rectangles);
         host_release(host, b->slices[m].shapes);
-        host_release(host, b->slices[m].calls);
     }
+    host_release(host, b->slices);
 }
 
 seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
-                                   const struct seqlstm_axis *axis, struct seqlstm_error *err)
+                                   const struct seqlstm_axis *axis, int32_t slices_most, struct seqlstm_error *err)
 {
+    const int32_t slices = axis->sequences < slices_most ? (int32_t)axis->sequences : slices_most;
     *b = (struct odn_recurrent_binding){
-        .r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows, .slices_count = r->slices_max};
-    if (axis->sequences < b->slices_count)
-        b->slices_count = (int32_t)axis->sequences;
-    b->slices = host_allocate(r->op->instance->host, (uint64_t)b->slices_count * sizeof *b->slices);
-    if (b->slices == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the slices of a batch");
-    return SEQLSTM_OK;
-}
-
-void odn_binding_forget(struct odn_recurrent_binding *b)
-{
-    odn_slices_release(b);
-    host_release(b->r->op->instance->host, b->slices);
+        .r = r, .axis = axis, .t1 = axis->steps, .rows = axis->rows, .slices_count = slices, .slices_room = slices};
+    seqlstm_status status = odn_slices_make(b, err);
+    if (status == SEQLSTM_OK)
+        status = odn_slices_cut(b, err);
+    if (status != SEQLSTM_OK)
+        odn_slices_release(b);
+    return status;
 }

@@ -104,7 +104,7 @@ static dnnl_status_t run_layer(struct odn_run *run, int32_t m, int32_t l, int32_
         load_states(run, m, h0, r->output, begun, now->n, &r->elem, h_in);
         if (r->lstm)
             load_states(run, m, c0, r->hidden, begun, now->n, &odn_float32, c_in);
-        struct odn_call *call = odn_shape_call(r, &s->shapes[now->shape], k, way, ODN_FORWARD);
+        struct odn_call *call = &s->shapes[now->shape].calls[k][way]->pass[ODN_FORWARD];
         odn_call_set(call, DNNL_ARG_SRC_LAYER, odn_at(x, (uint64_t)now->row * x_bytes));
         odn_call_set(call, DNNL_ARG_SRC_ITER, h_in);
         odn_call_set(call, DNNL_ARG_SRC_ITER_C, c_in);

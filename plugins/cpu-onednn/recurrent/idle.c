@@ -312,10 +312,11 @@ static void warm_up(struct odn_recurrent *r, int32_t threads)
     static atomic_bool is_warm[2]; /* for inference, for training */
     const struct odn_entry_key key = {.way = odn_way_of(r, 0), .threads = threads, .n = 1, .steps = 1};
     struct seqlstm_error ignored = SEQLSTM_ERROR_INIT; /* binding the shape reports it */
-    struct odn_entry *entry = NULL;
+    struct odn_calls *calls = NULL;
     odn_library_warm_up();
-    if (!atomic_exchange(&is_warm[r->training], true) && odn_entry_acquire(r, &key, &entry, &ignored) == SEQLSTM_OK)
-        odn_entry_release(r, entry);
+    if (!atomic_exchange(&is_warm[r->training], true) &&
+        odn_calls_acquire(r, &key, false, &calls, &ignored) == SEQLSTM_OK)
+        odn_calls_release(r, calls);
 }
 
 seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
@@ -327,16 +328,13 @@ seqlstm_status odn_recurrent_find_idle(const struct seqlstm_op *op, const struct
     if (axis->sequences > head->max_sequences || axis->steps > head->max_steps || axis->rows > head->max_rows)
         return SEQLSTM_OK;
     struct odn_recurrent_binding b;
-    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, err));
-    if (SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < b.slices_count)
-        b.slices_count = sizes->members;
+    const bool few = SEQLSTM_HAS(sizes, members) && sizes->members > 0 && sizes->members < r->slices_max;
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, few ? sizes->members : r->slices_max, err));
     const int threads = op->exclusive ? op->instance->members_max : 1, before = odn_threads_set(threads);
     warm_up(r, threads);
-    seqlstm_status status = odn_slices_cut(&b, err);
-    if (status == SEQLSTM_OK)
-        status = r->desc->head.flags & SEQLSTM_BIT_DESC_UNIFORM ? find_uniform(&b, sizes, idle, err)
-                                                                : find_mixed(&b, sizes, idle, err);
+    const seqlstm_status status = r->desc->head.flags & SEQLSTM_BIT_DESC_UNIFORM ? find_uniform(&b, sizes, idle, err)
+                                                                                 : find_mixed(&b, sizes, idle, err);
     odn_threads_set(before);
-    odn_binding_forget(&b);
+    odn_slices_release(&b);
     return status;
 }

@@ -203,6 +203,7 @@ const struct odn_operation odn_recurrent_operation = {
     .create = create,
     .destroy = destroy,
     .bind = odn_recurrent_bind,
+    .rebind = odn_recurrent_rebind,
     .unbind = odn_recurrent_unbind,
     .forward = forward,
     .backward = backward,

@@ -86,16 +86,15 @@ static seqlstm_status meet_batch(struct odn_recurrent *r, const struct seqlstm_a
                                  struct group *group, struct seqlstm_error *err)
 {
     struct odn_recurrent_binding b;
-    seqlstm_status status = odn_binding_suppose(&b, r, axis, err);
-    if (status == SEQLSTM_OK)
-        status = odn_slices_cut(&b, err);
+    SEQLSTM_TRY(odn_binding_suppose(&b, r, axis, r->slices_max, err));
+    seqlstm_status status = SEQLSTM_OK;
     for (int32_t m = 0; m < b.slices_count && status == SEQLSTM_OK; m++)
         for (int32_t i = 0; i < b.slices[m].shape_count && status == SEQLSTM_OK; i++) {
             group->bound++;
             if (!meet(shapes, &b.slices[m].shapes[i], group->number, &group->used))
                 status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for shapes");
         }
-    odn_binding_forget(&b);
+    odn_slices_release(&b);
     return status;
 }
 
@@ -108,7 +107,7 @@ static seqlstm_status call_bytes(const struct odn_recurrent *r, uint64_t *out_by
         SEQLSTM_TRY(odn_need_find(r, &need, err));
         *out_bytes += (uint64_t)(r->directions * need.arguments) * ARGUMENT_BYTES;
     }
-    *out_bytes += (uint64_t)odn_calls_count(r) * sizeof(struct odn_call);
+    *out_bytes += (uint64_t)(r->kinds * r->directions) * sizeof(struct odn_calls);
     return SEQLSTM_OK;
 }
 
@@ -144,7 +143,10 @@ seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, const struct 
     odn_threads_set(before);
     const int64_t entries = (int64_t)(r->kinds * r->directions);
     const int64_t all = entries * shapes.count, kept = entries * most.used + ODN_ENTRIES_IDLE;
-    const uint64_t bytes = (uint64_t)(all < kept ? all : kept) * entry_bytes(r) + (uint64_t)most.bound * calls;
+    const int64_t made = all < kept ? all : kept, idle = made - entries * most.used; /* an idle entry has calls, too */
+    const uint64_t bytes =
+        (uint64_t)made * entry_bytes(r) +
+        ((uint64_t)(entries * most.bound) + (uint64_t)(idle > 0 ? idle : 0)) * calls / (uint64_t)entries;
     *out_bytes = bytes + bytes / SLACK;
     return status;
 }

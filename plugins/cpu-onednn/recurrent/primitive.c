@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Primitives of recurrent layers by shape, and each operation's cache of them.
+/* Primitives of recurrent layers by shape, and each operation's cache of them and of their calls.
  *
  * Invariant: entries in use are never destroyed. At most ODN_ENTRIES_IDLE idle ones are kept; the least recently used
  * go first. */
@@ -92,8 +92,19 @@ dnnl_status_t odn_primitive_describe(const struct odn_recurrent *r, int32_t k, i
 
 /* ---- the cache --------------------------------------------------------------------------------------- */
 
+static void calls_destroy(struct odn_recurrent *r, struct odn_calls *calls)
+{
+    for (int p = 0; p < ODN_PASSES; p++)
+        odn_call_deinit(&calls->pass[p]);
+    host_release(r->op->instance->host, calls);
+}
+
 static void entry_destroy(struct odn_recurrent *r, struct odn_entry *entry)
 {
+    for (struct odn_calls *calls = entry->idle, *next; calls != NULL; calls = next) {
+        next = calls->next;
+        calls_destroy(r, calls);
+    }
     for (int p = 0; p < ODN_PASSES; p++) {
         if (entry->primitive[p] != NULL)
             odn.primitive_destroy(entry->primitive[p]);
@@ -156,38 +167,75 @@ static struct odn_entry *entry_find(const struct odn_recurrent *r, const struct 
     return e;
 }
 
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, struct odn_entry **out_entry,
-                                 struct seqlstm_error *err)
+static seqlstm_status entry_create(struct odn_recurrent *r, const struct odn_entry_key *key,
+                                   struct odn_entry **out_entry, struct seqlstm_error *err)
 {
+    struct odn_entry *entry = host_allocate(r->op->instance->host, sizeof *entry);
+    if (entry == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a primitive");
+    *entry = (struct odn_entry){.kind = key->kind,
+                                .way = key->way,
+                                .threads = key->threads,
+                                .n = key->n,
+                                .steps = key->steps,
+                                .version = key->version};
+    const int before = odn_threads_set(key->threads);
+    const seqlstm_status status = odn_check(entry_build(r, entry, key->scales), "a recurrent primitive", err);
+    odn_threads_set(before);
+    if (status != SEQLSTM_OK) {
+        entry_destroy(r, entry);
+        return status;
+    }
+    entry->next = r->entries;
+    r->entries = entry;
+    *out_entry = entry;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status calls_create(struct odn_recurrent *r, struct odn_entry *entry, struct odn_calls **out_calls,
+                                   struct seqlstm_error *err)
+{
+    struct odn_calls *calls = host_allocate(r->op->instance->host, sizeof *calls);
     seqlstm_status status = SEQLSTM_OK;
-    pthread_mutex_lock(&r->lock);
+    if (calls == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the calls of a primitive");
+    calls->entry = entry;
+    for (int p = 0; p < odn_passes(r) && status == SEQLSTM_OK; p++)
+        status = odn_call_init(&calls->pass[p], r->op->instance->engine, entry->pd[p], entry->primitive[p], err);
+    if (status != SEQLSTM_OK)
+        calls_destroy(r, calls);
+    else
+        *out_calls = calls;
+    return status;
+}
+
+/* Under the lock. */
+static seqlstm_status find_calls(struct odn_recurrent *r, const struct odn_entry_key *key, bool only_idle,
+                                 struct odn_calls **out_calls, struct seqlstm_error *err)
+{
     struct odn_entry *entry = entry_find(r, key);
-    if (entry == NULL) {
-        entry = host_allocate(r->op->instance->host, sizeof *entry);
-        if (entry == NULL) {
-            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a primitive");
-        } else {
-            *entry = (struct odn_entry){.kind = key->kind,
-                                        .way = key->way,
-                                        .threads = key->threads,
-                                        .n = key->n,
-                                        .steps = key->steps,
-                                        .version = key->version};
-            const int before = odn_threads_set(key->threads);
-            status = odn_check(entry_build(r, entry, key->scales), "a recurrent primitive", err);
-            odn_threads_set(before);
-            if (status != SEQLSTM_OK) {
-                entry_destroy(r, entry);
-            } else {
-                entry->next = r->entries;
-                r->entries = entry;
-            }
-        }
-    }
-    if (status == SEQLSTM_OK) {
-        entry->references++;
-        *out_entry = entry;
-    }
+    if (only_idle && (entry == NULL || entry->idle == NULL))
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no idle primitives have %lld steps of %lld sequences",
+                     (long long)key->steps, (long long)key->n);
+    if (entry == NULL)
+        SEQLSTM_TRY(entry_create(r, key, &entry, err));
+    if (entry->idle == NULL)
+        return calls_create(r, entry, out_calls, err);
+    struct odn_calls *calls = entry->idle;
+    entry->idle = calls->next;
+    for (int p = 0; p < ODN_PASSES; p++)
+        odn_call_forget(&calls->pass[p]);
+    *out_calls = calls;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status odn_calls_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, bool only_idle,
+                                 struct odn_calls **out_calls, struct seqlstm_error *err)
+{
+    pthread_mutex_lock(&r->lock);
+    const seqlstm_status status = find_calls(r, key, only_idle, out_calls, err);
+    if (status == SEQLSTM_OK)
+        (*out_calls)->entry->references++;
     pthread_mutex_unlock(&r->lock);
     return status;
 }
@@ -210,11 +258,14 @@ static void trim(struct odn_recurrent *r)
     entry_destroy(r, entry);
 }
 
-void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry)
+void odn_calls_release(struct odn_recurrent *r, struct odn_calls *calls)
 {
-    if (entry == NULL)
+    if (calls == NULL)
         return;
+    struct odn_entry *entry = calls->entry;
     pthread_mutex_lock(&r->lock);
+    calls->next = entry->idle;
+    entry->idle = calls;
     entry->used = ++r->clock;
     if (--entry->references == 0)
         trim(r);

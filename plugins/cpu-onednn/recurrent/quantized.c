@@ -114,7 +114,7 @@ seqlstm_status odn_quantized_refresh(struct odn_recurrent_binding *b, const void
         for (int32_t m = 0; m < b->slices_count; m++)
             for (int32_t i = 0; i < b->slices[m].shape_count; i++) {
                 struct odn_shape *shape = &b->slices[m].shapes[i];
-                if (shape->entries[0][way]->version != *version)
+                if (shape->calls[0][way]->entry->version != *version)
                     SEQLSTM_TRY(odn_shape_bind(b, shape, 0, way, *version, scales, err));
             }
     }

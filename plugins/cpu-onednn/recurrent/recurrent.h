@@ -80,6 +80,14 @@ struct odn_entry {
     dnnl_primitive_desc_t described[ODN_PASSES]; /* if there is no primitive */
     const_dnnl_primitive_desc_t pd[ODN_PASSES];  /* described[] or the primitive's own; 30 KB, so not both */
     uint64_t ws_bytes, scratch_bytes;
+    struct odn_calls *idle; /* that no binding has now */
+};
+
+/* The calls of an entry that one binding has: the arguments have their shape, as the primitives do. */
+struct odn_calls {
+    struct odn_entry *entry;
+    struct odn_calls *next; /* among the idle ones of the entry */
+    struct odn_call pass[ODN_PASSES];
 };
 
 struct odn_recurrent {
@@ -112,17 +120,15 @@ struct odn_rectangle {
 
 struct odn_shape {
     int64_t n, steps;
-    struct odn_entry *entries[ODN_KINDS][ODN_WAYS];
-    struct odn_call *calls; /* odn_shape_call */
+    struct odn_calls *calls[ODN_KINDS][ODN_WAYS];
 };
 
 struct odn_slice {
     int64_t sequences, rows, state_rows;
-    uint64_t scratch_bytes; /* for its primitives */
-    int32_t rectangle_count, shape_count;
-    struct odn_rectangle *rectangles; /* in order of time */
+    uint64_t scratch_bytes;                     /* for its primitives */
+    int32_t rectangle_count, shape_count, room; /* room: of both arrays */
+    struct odn_rectangle *rectangles;           /* in order of time */
     struct odn_shape *shapes;
-    struct odn_call *calls; /* of all shapes */
     uint64_t ws_bytes[ODN_KINDS];
     /* in the reserve (inference: in the workspace); strides from layer to layer, or from layer and direction to the
      * next */
@@ -133,8 +139,9 @@ struct odn_slice {
 
 struct odn_recurrent_binding {
     struct odn_recurrent *r;
-    int32_t slices_count, threads; /* threads: of the library */
-    bool in_place;                 /* one slice in float32: x and y need no copies */
+    int32_t slices_count, slices_room; /* those of this shape, and of any */
+    int32_t threads;                   /* of the library */
+    bool in_place;                     /* one slice in float32: x and y need no copies */
     const struct seqlstm_axis *axis;
     int64_t t0, t1, rows;
     struct odn_slice *slices;
@@ -172,19 +179,6 @@ static inline int32_t odn_way_of(const struct odn_recurrent *r, int32_t directio
 static inline int32_t odn_passes(const struct odn_recurrent *r)
 {
     return r->training ? ODN_PASSES : 1;
-}
-
-/* The number of calls of one shape. */
-static inline int32_t odn_calls_count(const struct odn_recurrent *r)
-{
-    return r->kinds * r->directions * odn_passes(r);
-}
-
-static inline struct odn_call *odn_shape_call(const struct odn_recurrent *r, const struct odn_shape *shape,
-                                              int32_t kind, int32_t way, int32_t pass)
-{
-    const int32_t passes = odn_passes(r), direction = r->directions == 2 ? way : 0;
-    return &shape->calls[(kind * r->directions + direction) * passes + pass];
 }
 
 static inline int64_t odn_y_width(const struct odn_recurrent *r)
@@ -249,11 +243,12 @@ struct odn_entry_key {
     const float *scales;
 };
 
-/* Finds the primitives of a shape in the cache or creates them. [any thread] */
-seqlstm_status odn_entry_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, struct odn_entry **out_entry,
-                                 struct seqlstm_error *err);
-/* May be NULL. Keeps the entry for later while few are idle. [any thread] */
-void odn_entry_release(struct odn_recurrent *r, struct odn_entry *entry);
+/* Finds the primitives of a shape in the cache, with calls that no binding has, or creates them. `only_idle`: creates
+ * nothing, and answers UNSUPPORTED if there are none. [any thread] */
+seqlstm_status odn_calls_acquire(struct odn_recurrent *r, const struct odn_entry_key *key, bool only_idle,
+                                 struct odn_calls **out_calls, struct seqlstm_error *err);
+/* May be NULL. Keeps the entry with these calls for later while few are idle. [any thread] */
+void odn_calls_release(struct odn_recurrent *r, struct odn_calls *calls);
 void odn_entries_destroy(struct odn_recurrent *r);
 enum { ODN_ENTRIES_IDLE = 128 }; /* the largest number of idle entries */
 
@@ -298,16 +293,16 @@ seqlstm_status odn_recurrent_find_own(const struct seqlstm_op *op, const struct 
 
 /* ---- cut.c ------------------------------------------------------------------------------- */
 
-/* Cuts [t0, t1) into slices of rectangles, and finds their shapes; the slices own all memory. */
+/* Allocates the slices, with room for the shape of the binding and for others that are cut into not many more
+ * rectangles; the slices own all memory. */
+seqlstm_status odn_slices_make(struct odn_recurrent_binding *b, struct seqlstm_error *err);
+/* Cuts [t0, t1) into slices of rectangles, and finds their shapes. UNSUPPORTED: the slices have too little room. */
 seqlstm_status odn_slices_cut(struct odn_recurrent_binding *b, struct seqlstm_error *err);
-/* Allocates the calls of all shapes, zeroed. */
-seqlstm_status odn_slices_make_calls(struct odn_recurrent_binding *b, struct seqlstm_error *err);
 void odn_slices_release(struct odn_recurrent_binding *b);
-/* Makes a binding of a whole batch with as many slices as possible, which is cut and inspected but never runs. Must be
- * forgotten also after errors. */
+/* Makes a binding of a whole batch with as many slices as possible, at most `slices_most`, which is cut and inspected
+ * but never runs. odn_slices_release ends it; after an error there is nothing to release. */
 seqlstm_status odn_binding_suppose(struct odn_recurrent_binding *b, struct odn_recurrent *r,
-                                   const struct seqlstm_axis *axis, struct seqlstm_error *err);
-void odn_binding_forget(struct odn_recurrent_binding *b);
+                                   const struct seqlstm_axis *axis, int32_t slices_most, struct seqlstm_error *err);
 
 /* ---- rows.c ------------------------------------------------------------------------------ */
 
@@ -326,8 +321,10 @@ void odn_add(dnnl_data_type_t type, int64_t count, float scale, const void *a, c
 
 seqlstm_status odn_recurrent_bind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                   struct seqlstm_error *err);
+/* As in struct seqlstm_rebind. UNSUPPORTED: no idle calls have the shape, or the binding has too little room. */
+seqlstm_status odn_recurrent_rebind(struct seqlstm_binding *binding, struct seqlstm_error *err);
 void odn_recurrent_unbind(struct seqlstm_binding *binding);
-/* Binds the calls of one kind and way of a shape to the primitives for these scales (int8). */
+/* Gives one kind and way of a shape calls of the primitives for these scales (int8). */
 seqlstm_status odn_shape_bind(struct odn_recurrent_binding *b, struct odn_shape *shape, int32_t kind, int32_t way,
                               uint64_t version, const float *scales, struct seqlstm_error *err);
 

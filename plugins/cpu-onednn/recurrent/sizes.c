@@ -108,7 +108,7 @@ void odn_recurrent_place(struct odn_recurrent_binding *b, uint64_t *out_reserve,
             for (int32_t i = 0; i < s->rectangle_count; i++) {
                 struct odn_rectangle *rectangle = &s->rectangles[i];
                 for (int32_t d = 0; d < r->directions; d++) {
-                    const struct odn_entry *e = s->shapes[rectangle->shape].entries[k][odn_way_of(r, d)];
+                    const struct odn_entry *e = s->shapes[rectangle->shape].calls[k][odn_way_of(r, d)]->entry;
                     s->scratch_bytes = e->scratch_bytes > s->scratch_bytes ? e->scratch_bytes : s->scratch_bytes;
                     if (d == 0)
                         rectangle->ws[k] = odn_take(&s->ws_bytes[k], e->ws_bytes);

@@ -18,6 +18,7 @@
 
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/footprint.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "base/system/pool.h"
 #include "registry/host.h"
@@ -90,17 +91,22 @@ static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *v
     return make_lstm_for(SEQUENCES, STEPS, hidden, mode, variant);
 }
 
+static struct seqlstm_bind describe(const struct batch *b)
+{
+    return (struct seqlstm_bind){.struct_size = sizeof(struct seqlstm_bind),
+                                 .rows = b->axis.rows,
+                                 .rows_in = b->axis.rows,
+                                 .axis = &b->axis,
+                                 .t1 = b->axis.steps};
+}
+
 static struct seqlstm_binding *bind(struct seqlstm_op *op, const struct batch *b)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_binding *binding = NULL;
     struct sl_queue queue;
     sl_queue_init(&queue, NULL);
-    struct seqlstm_bind bind = {.struct_size = sizeof bind,
-                                .rows = b->axis.rows,
-                                .rows_in = b->axis.rows,
-                                .axis = &b->axis,
-                                .t1 = b->axis.steps};
+    const struct seqlstm_bind bind = describe(b);
     if (table->op_bind(op, &queue.queue, &bind, &binding, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     return binding;
@@ -122,15 +128,76 @@ static void primitives_are_kept_in_bounded_number(void **state)
             batch_fill(&b, n, steps, steps);
             bind_once(op, &b);
         }
-    assert_int_equal(host.memory.live_blocks - before, KEPT); /* of 256 shapes; bindings leave nothing else */
+    assert_int_equal(host.memory.live_blocks - before, 2 * KEPT); /* of 256 shapes, with the calls of each */
     const int64_t made = host.memory.n_allocs;
     batch_fill(&b, SEQUENCES, 4, 4); /* known */
     bind_once(op, &b);
     const int64_t again = host.memory.n_allocs - made;
     batch_fill(&b, SEQUENCES, 1, 1); /* forgotten */
     bind_once(op, &b);
-    assert_int_equal(host.memory.n_allocs - made - again, again + 1);
-    assert_int_equal(host.memory.live_blocks - before, KEPT);
+    assert_int_equal(host.memory.n_allocs - made - again, again + 2);
+    assert_int_equal(host.memory.live_blocks - before, 2 * KEPT);
+    table->op_destroy(op);
+}
+
+/* With a host that has no memory. */
+static seqlstm_status rebind(struct seqlstm_binding *binding, const struct batch *b)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_rebind *extension = table->get_extension(instance, SEQLSTM_REBIND_EXTENSION);
+    struct sl_queue queue;
+    sl_queue_init(&queue, NULL);
+    const struct seqlstm_bind bind = describe(b);
+    assert_non_null(extension);
+    host.fail_after = host.memory.n_allocs;
+    const seqlstm_status status = extension->rebind(binding, &queue.queue, &bind, &err);
+    host.fail_after = -1;
+    return status;
+}
+
+/* A binding takes the primitives that others have left. */
+static void bindings_take_shapes_that_others_had(void **state)
+{
+    (void)state;
+    static struct batch flat, ragged, unknown;
+    struct seqlstm_op *op = make_lstm(4, SEQLSTM_MODE_INFERENCE, "sliced");
+    batch_fill(&flat, 8, 5, 5);
+    batch_fill(&ragged, 6, 1, 7);
+    batch_fill(&unknown, 9, 5, 5);
+    bind_once(op, &flat);
+    struct seqlstm_binding *binding = bind(op, &ragged);
+    for (int k = 0; k < 3; k++) {
+        assert_int_equal(rebind(binding, &flat), SEQLSTM_OK);
+        assert_int_equal(rebind(binding, &ragged), SEQLSTM_OK);
+    }
+    struct seqlstm_binding *beside = bind(op, &flat);
+    assert_int_equal(rebind(beside, &ragged), SEQLSTM_UNSUPPORTED); /* the first one has its calls */
+    table->binding_destroy(beside);
+    assert_int_equal(rebind(binding, &unknown), SEQLSTM_UNSUPPORTED);
+    table->binding_destroy(binding);
+    bind_once(op, &unknown);
+    binding = bind(op, &flat);
+    assert_int_equal(rebind(binding, &unknown), SEQLSTM_OK);
+    table->binding_destroy(binding);
+    table->op_destroy(op);
+}
+
+static void bindings_have_room_for_so_many_rectangles(void **state)
+{
+    (void)state;
+    static struct batch flat, many;
+    struct seqlstm_op *op = make_lstm(4, SEQLSTM_MODE_INFERENCE, "sliced");
+    batch_fill(&flat, 8, 5, 5);
+    batch_fill(&many, SEQUENCES, 1, STEPS); /* each step has fewer sequences */
+    bind_once(op, &many);
+    bind_once(op, &flat);
+    struct seqlstm_binding *binding = bind(op, &flat);
+    assert_int_equal(rebind(binding, &many), SEQLSTM_UNSUPPORTED);
+    table->binding_destroy(binding);
+    binding = bind(op, &many);
+    assert_int_equal(rebind(binding, &flat), SEQLSTM_OK);
+    assert_int_equal(rebind(binding, &many), SEQLSTM_OK);
+    table->binding_destroy(binding);
     table->op_destroy(op);
 }
 
@@ -411,6 +478,8 @@ int main(void)
         cmocka_unit_test(what_shapes_take_is_said),
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
+        cmocka_unit_test(bindings_take_shapes_that_others_had),
+        cmocka_unit_test(bindings_have_room_for_so_many_rectangles),
         cmocka_unit_test(smaller_batches_leave_more_idle),
         cmocka_unit_test(bounds_fit_every_shape),
         cmocka_unit_test(sequences_without_steps_take_nothing),

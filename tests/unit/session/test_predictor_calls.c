@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Steps of streams on one thread neither allocate memory, nor take a lock, nor make a system call: the program counts
  * the calls of the allocator and of locks itself, and a child process takes its steps where the kernel ends it at the
- * first system call. */
+ * first system call. On cpu-onednn no code of ours allocates, while oneDNN does in each call. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <linux/audit.h>
@@ -32,6 +32,21 @@
 
 static _Thread_local bool counts;
 static _Thread_local int64_t allocations, locks;
+static _Thread_local int64_t of_onednn; /* allocations by oneDNN, which is in C++ */
+
+static void count_allocation(const void *caller)
+{
+    Dl_info info;
+    if (!counts)
+        return;
+    counts = false; /* below */
+    const bool known = dladdr(caller, &info) != 0;
+    counts = true;
+    if (known && (strstr(info.dli_fname, "libdnnl") || strstr(info.dli_fname, "libstdc++")))
+        of_onednn++;
+    else
+        allocations++;
+}
 
 void *__libc_malloc(size_t bytes);
 void *__libc_calloc(size_t count, size_t bytes);
@@ -40,31 +55,31 @@ void *__libc_memalign(size_t alignment, size_t bytes);
 
 void *malloc(size_t bytes)
 {
-    allocations += counts;
+    count_allocation(__builtin_return_address(0));
     return __libc_malloc(bytes);
 }
 
 void *calloc(size_t count, size_t bytes)
 {
-    allocations += counts;
+    count_allocation(__builtin_return_address(0));
     return __libc_calloc(count, bytes);
 }
 
 void *realloc(void *block, size_t bytes)
 {
-    allocations += counts;
+    count_allocation(__builtin_return_address(0));
     return __libc_realloc(block, bytes);
 }
 
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    allocations += counts;
+    count_allocation(__builtin_return_address(0));
     return __libc_memalign(alignment, bytes);
 }
 
 int posix_memalign(void **out, size_t alignment, size_t bytes)
 {
-    allocations += counts;
+    count_allocation(__builtin_return_address(0));
     *out = __libc_memalign(alignment, bytes);
     return *out ? 0 : ENOMEM;
 }
@@ -92,46 +107,57 @@ struct prepared {
     struct seqlstm_stream *streams[STREAMS];
 };
 
-static int prepare(void **state)
+/* A run of its own for each list of backends. */
+static void prepare_on(const char *backends, struct prepared *p)
 {
-    static struct prepared p;
+    static int runs;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
     struct seqlstm_predictor_options wanted = SEQLSTM_PREDICTOR_OPTIONS_INIT;
     char out[256];
-    scratch_make(state);
     FILE *file = fopen(scratch_path("m.yaml"), "w");
-    if (file == NULL)
-        return -1;
-    fputs("seqlstm: 1\nseed: 1\ndata:\n  type: generator\n  name: adding_problem\n  length: [5, 9]\n"
-          "  train: {size: 32}\n  batch_size: 8\nmodel:\n  - {type: lstm, units: 20, return_sequences: true}\n"
-          "  - {type: gru, units: 17}\n  - {type: dense, units: 9, activation: tanh}\n  - {type: dense, units: "
-          "from_target}\ntrain: {epochs: 1, loss: mse}\nbackends: [cpu-blas]\ndispatch: {policy: estimate}\n",
-          file);
+    assert_non_null(file);
+    fprintf(file,
+            "seqlstm: 1\nseed: 1\ndata:\n  type: generator\n  name: adding_problem\n  length: [5, 9]\n"
+            "  train: {size: 32}\n  batch_size: 8\nmodel:\n  - {type: lstm, units: 20, return_sequences: true}\n"
+            "  - {type: gru, units: 17}\n  - {type: dense, units: 9, activation: tanh}\n  - {type: dense, units: "
+            "from_target}\ntrain: {epochs: 1, loss: mse}\nbackends: [%s]\ndispatch: {policy: order}\n",
+            backends);
     fclose(file);
-    snprintf(out, sizeof out, "%s", scratch_path("run"));
+    snprintf(out, sizeof out, "%s-%d", scratch_path("run"), runs++);
     options.out_dir = out;
     options.threads = 1;
     wanted.streams = WIDTH;
     wanted.stream_steps = 4;
-    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &p.session, &err), &err);
-    ok(seqlstm_train(p.session, NULL, NULL, &err), &err);
-    ok(seqlstm_predictor_open(p.session, &wanted, &p.predictor, &err), &err);
-    ok(seqlstm_context_open(p.predictor, &p.context, &err), &err);
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &p->session, &err), &err);
+    ok(seqlstm_train(p->session, NULL, NULL, &err), &err);
+    ok(seqlstm_predictor_open(p->session, &wanted, &p->predictor, &err), &err);
+    ok(seqlstm_context_open(p->predictor, &p->context, &err), &err);
     for (int s = 0; s < STREAMS; s++)
-        ok(seqlstm_stream_open(p.predictor, &p.streams[s], &err), &err);
+        ok(seqlstm_stream_open(p->predictor, &p->streams[s], &err), &err);
+}
+
+static void close_all(struct prepared *p)
+{
+    for (int s = 0; s < STREAMS; s++)
+        seqlstm_stream_close(p->streams[s]);
+    seqlstm_context_close(p->context);
+    seqlstm_predictor_close(p->predictor);
+    seqlstm_close(p->session);
+}
+
+static int prepare(void **state)
+{
+    static struct prepared p;
+    scratch_make(state);
+    prepare_on("cpu-blas", &p);
     *state = &p;
     return 0;
 }
 
 static int finish(void **state)
 {
-    struct prepared *p = *state;
-    for (int s = 0; s < STREAMS; s++)
-        seqlstm_stream_close(p->streams[s]);
-    seqlstm_context_close(p->context);
-    seqlstm_predictor_close(p->predictor);
-    seqlstm_close(p->session);
+    close_all(*state);
     return scratch_remove(state);
 }
 
@@ -164,6 +190,52 @@ static void steps_do_not_allocate(void **state)
     assert_true(well);
     assert_int_equal(allocations, 0);
     assert_int_equal(locks, 0);
+}
+
+/* ---- oneDNN ------------------------------------------------------------------------------------------------------ */
+
+/* Before calls 1, 2, 4, 8, … of a function with a new shape, the host notes the state of the process: a few allocations
+ * each time. */
+enum { CHECKED_STEPS = 4000, CHECKS_MOST = 100 };
+
+/* More widths in turn than shapes are kept, so that bindings change. */
+static bool step_in_widths(const struct prepared *p, int calls)
+{
+    static const float x[STREAMS * 2] = {0.5f, 1};
+    static float y[STREAMS];
+    for (int c = 0; c < calls; c++)
+        if (seqlstm_streams_step(p->context, p->streams, 1 + c % WIDTH, x, y, NULL) != SEQLSTM_OK)
+            return false;
+    return true;
+}
+
+static bool has_onednn(void)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/backends/libseqlstm_backend_cpu-onednn.so",
+             getenv("SEQLSTM_BUILD") ? getenv("SEQLSTM_BUILD") : "build");
+    return access(path, R_OK) == 0 && dlopen("libdnnl.so.2", RTLD_NOW) != NULL;
+}
+
+static void steps_on_onednn_allocate_nothing_of_ours(void **state)
+{
+    (void)state;
+    struct prepared p = {NULL};
+    if (!has_onednn()) {
+        print_message("no cpu-onednn here: not tested\n");
+        return;
+    }
+    prepare_on("cpu-onednn, cpu-blas", &p);
+    assert_true(step_in_widths(&p, 4 * WIDTH));
+    allocations = of_onednn = 0;
+    counts = true;
+    const bool well = step_in_widths(&p, CHECKED_STEPS);
+    counts = false;
+    assert_true(well);
+    print_message("# oneDNN itself allocated %.1f times a step\n", (double)of_onednn / CHECKED_STEPS);
+    assert_true(of_onednn > 0); /* the calls did run on it */
+    assert_in_range(allocations, 0, CHECKS_MOST);
+    close_all(&p);
 }
 
 /* ---- system calls ----------------------------------------------------------------------------------------------- */
@@ -220,6 +292,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_do_not_allocate),
         cmocka_unit_test(steps_make_no_system_call),
+        cmocka_unit_test(steps_on_onednn_allocate_nothing_of_ours),
     };
     return cmocka_run_group_tests(tests, prepare, finish);
 }
