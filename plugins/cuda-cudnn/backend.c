@@ -3,6 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <seqlstm/ext/rebind.h>
+
 #include "common/host_memory.h"
 #include "common/table.h"
 #include "plugin.h"
@@ -92,6 +94,15 @@ static seqlstm_status backend_op_bind(const struct seqlstm_op *op, struct seqlst
     return keep_promise(cdn_binding_create(op, queue, bind, out_binding, err), err);
 }
 
+/* The descriptors of the binding are set anew. A capture of the calls is of one shape: the host makes another one. */
+static seqlstm_status backend_rebind(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(gpu_domain_check_queue(queue, CDN_ID, err));
+    SEQLSTM_TRY(gpu_use(binding->op->ordinal, err));
+    return cdn_binding_renew(binding, bind, err);
+}
+
 /* ---- calls ------------------------------------------------------------------------------------------------------ */
 
 static struct cdn_call make_call(struct seqlstm_binding *b, int32_t plan, struct seqlstm_queue *queue,
@@ -158,6 +169,16 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
     return cdn_weights_pack(op, queue->native_stream, slots, packed, err);
 }
 
+static const struct seqlstm_rebind rebind = {
+    .struct_size = sizeof(struct seqlstm_rebind),
+    .rebind = backend_rebind,
+};
+
+static const void *backend_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    return strcmp(id, SEQLSTM_REBIND_EXTENSION) == 0 ? &rebind : gpu_domain_get_extension(instance, id);
+}
+
 /* ---- table ------------------------------------------------------------------------------------------------------ */
 
 static const struct seqlstm_backend table = {
@@ -180,7 +201,7 @@ static const struct seqlstm_backend table = {
     .weights_pack = backend_weights_pack,
     .memory = &gpu_domain_memory,
     .streams = &gpu_domain_streams,
-    .get_extension = gpu_domain_get_extension,
+    .get_extension = backend_get_extension,
 };
 
 TABLE_EXPORT(table)

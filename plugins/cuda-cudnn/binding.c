@@ -27,7 +27,7 @@ static seqlstm_status check_bind(const struct seqlstm_op *op, const struct seqls
     return SEQLSTM_OK;
 }
 
-/* Reads the segment of the axis; `lengths` lies behind the binding. */
+/* Reads the segment of the axis; `lengths` lies behind the binding, with room for the most sequences. */
 static void read_shape(const struct seqlstm_bind *bind, struct cdn_shape *shape)
 {
     const struct seqlstm_axis *axis = bind->axis;
@@ -41,12 +41,18 @@ static void read_shape(const struct seqlstm_bind *bind, struct cdn_shape *shape)
     }
 }
 
-static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, struct seqlstm_error *err)
+typedef seqlstm_status describe_fn(struct cdn_session *session, const struct seqlstm_op *op,
+                                   const struct cdn_plan *plan, const struct cdn_net *net,
+                                   const struct cdn_shape *shape, struct cdn_handle *handle, struct seqlstm_error *err);
+
+static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, describe_fn *describe,
+                               struct seqlstm_error *err)
 {
     const struct cdn_plan *plan = &b->op->plans[index];
     struct cdn_run *run = &b->runs[index];
+    run->usable = false;
     for (int32_t k = 0; k < plan->count; k++)
-        SEQLSTM_TRY(cdn_session_open(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
+        SEQLSTM_TRY(describe(&run->sessions[k], b->op, plan, &plan->nets[k], &b->shape, b->handle, err));
     cdn_places_make(&run->places, &b->op->desc, plan, b->shape.rows, b->shape.sequences, run->sessions);
     if (run->places.reserve_bytes > b->op->reserve_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
@@ -56,25 +62,36 @@ static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, struct 
     return SEQLSTM_OK;
 }
 
-static seqlstm_status open_runs(struct seqlstm_binding *b, struct seqlstm_error *err)
+/* *out_workspace: the bytes that cuDNN needs under any plan. */
+static seqlstm_status open_runs(struct seqlstm_binding *b, describe_fn *describe, uint64_t *out_workspace,
+                                struct seqlstm_error *err)
 {
     const struct seqlstm_op *op = b->op;
-    uint64_t workspace = 0;
+    *out_workspace = 0;
     b->active = -1;
     for (int32_t p = 0; p < op->plan_count; p++) {
-        const seqlstm_status status = open_run(b, p, err);
+        const seqlstm_status status = open_run(b, p, describe, err);
         if (status != SEQLSTM_OK && (status != SEQLSTM_UNSUPPORTED || p + 1 == op->plan_count))
             return status;
         if (status == SEQLSTM_OK && b->active < 0)
             b->active = p;
         if (op->mixed && p == 1 && b->active == 0 && cdn_pair_check_sizes(b, NULL) != SEQLSTM_OK)
             b->active = 1;
-        if (status == SEQLSTM_OK && b->runs[p].places.workspace_bytes > workspace)
-            workspace = b->runs[p].places.workspace_bytes;
+        if (status == SEQLSTM_OK && b->runs[p].places.workspace_bytes > *out_workspace)
+            *out_workspace = b->runs[p].places.workspace_bytes;
     }
-    return workspace > op->workspace_bytes
-               ? gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, workspace, &b->own_workspace, err)
-               : SEQLSTM_OK;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status open_all(struct seqlstm_binding *b, struct seqlstm_error *err)
+{
+    const struct seqlstm_op *op = b->op;
+    uint64_t workspace;
+    SEQLSTM_TRY(open_runs(b, cdn_session_open, &workspace, err));
+    if (workspace <= op->workspace_bytes)
+        return SEQLSTM_OK;
+    b->own_workspace_bytes = workspace;
+    return gpu_allocate(op->ordinal, SEQLSTM_MEMORY_DEVICE, workspace, &b->own_workspace, err);
 }
 
 seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_queue *queue,
@@ -84,7 +101,7 @@ seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_qu
     const struct seqlstm_host *host = &op->instance->domain.host;
     size_t sessions = 0;
     SEQLSTM_TRY(check_bind(op, bind, err));
-    const size_t lengths_bytes = cdn_align((uint64_t)bind->axis->batch_sizes[bind->t0] * sizeof(int32_t));
+    const size_t lengths_bytes = cdn_align((uint64_t)op->desc.head.max_sequences * sizeof(int32_t));
     for (int32_t p = 0; p < op->plan_count; p++)
         sessions += (size_t)op->plans[p].count;
     const size_t bytes =
@@ -104,12 +121,27 @@ seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_qu
     seqlstm_status status =
         cdn_handles_acquire(&op->instance->handles, op->ordinal, queue->native_stream, &b->handle, err);
     if (status == SEQLSTM_OK)
-        status = open_runs(b, err);
+        status = open_all(b, err);
     if (status != SEQLSTM_OK) {
         cdn_binding_destroy(b);
         return status;
     }
     *out_binding = b;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cdn_binding_renew(struct seqlstm_binding *b, const struct seqlstm_bind *bind, struct seqlstm_error *err)
+{
+    uint64_t workspace;
+    SEQLSTM_TRY(check_bind(b->op, bind, err));
+    for (int32_t p = 0; p < b->op->plan_count; p++)
+        if (!b->runs[p].usable)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the binding lacks descriptors, since cuDNN refused its shape");
+    read_shape(bind, &b->shape);
+    SEQLSTM_TRY(open_runs(b, cdn_session_renew, &workspace, err));
+    if (workspace > b->op->workspace_bytes && workspace > b->own_workspace_bytes)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN needs %llu bytes of workspace for this shape",
+                     (unsigned long long)workspace);
     return SEQLSTM_OK;
 }
 

@@ -98,18 +98,12 @@ static seqlstm_status open_network(struct cdn_session *s, const struct seqlstm_o
     return SEQLSTM_OK;
 }
 
-static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
-                               const struct cdn_net *net, const struct cdn_shape *shape, cudnnHandle_t handle,
-                               struct seqlstm_error *err)
+static seqlstm_status set_shape(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_net *net,
+                                const struct cdn_shape *shape, cudnnHandle_t handle, struct seqlstm_error *err)
 {
     const struct seqlstm_recurrent_desc *d = &op->desc;
     const int64_t states = net->layers * cdn_directions(d);
     const cudnnDataType_t type = cdn_data_type(d);
-    SEQLSTM_TRY(open_network(s, op, plan, net, shape, handle, err));
-    CDN_TRY(cdn.CreateRNNDataDescriptor(&s->x), "CreateRNNDataDescriptor");
-    CDN_TRY(cdn.CreateRNNDataDescriptor(&s->y), "CreateRNNDataDescriptor");
-    CDN_TRY(cdn.CreateTensorDescriptor(&s->h), "CreateTensorDescriptor");
-    CDN_TRY(cdn.CreateTensorDescriptor(&s->c), "CreateTensorDescriptor");
     CDN_TRY(set_data(s->x, type, shape, net->input), "SetRNNDataDescriptor");
     CDN_TRY(set_data(s->y, type, shape, cdn_width(d)), "SetRNNDataDescriptor");
     CDN_TRY(set_state(s->h, type, states, shape->sequences, cdn_output(d)), "SetTensorNdDescriptor");
@@ -122,6 +116,18 @@ static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *o
     return SEQLSTM_OK;
 }
 
+static seqlstm_status describe(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
+                               const struct cdn_net *net, const struct cdn_shape *shape, cudnnHandle_t handle,
+                               struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(open_network(s, op, plan, net, shape, handle, err));
+    CDN_TRY(cdn.CreateRNNDataDescriptor(&s->x), "CreateRNNDataDescriptor");
+    CDN_TRY(cdn.CreateRNNDataDescriptor(&s->y), "CreateRNNDataDescriptor");
+    CDN_TRY(cdn.CreateTensorDescriptor(&s->h), "CreateTensorDescriptor");
+    CDN_TRY(cdn.CreateTensorDescriptor(&s->c), "CreateTensorDescriptor");
+    return set_shape(s, op, net, shape, handle, err);
+}
+
 seqlstm_status cdn_session_open(struct cdn_session *session, const struct seqlstm_op *op, const struct cdn_plan *plan,
                                 const struct cdn_net *net, const struct cdn_shape *shape, struct cdn_handle *handle,
                                 struct seqlstm_error *err)
@@ -131,6 +137,36 @@ seqlstm_status cdn_session_open(struct cdn_session *session, const struct seqlst
     if (status != SEQLSTM_OK)
         cdn_session_close(session);
     return status;
+}
+
+/* A compiled network is for one number of sequences: another one must have been left by a session that has ended. */
+static seqlstm_status renew_network(struct cdn_session *s, const struct seqlstm_op *op, const struct cdn_plan *plan,
+                                    const struct cdn_net *net, const struct cdn_shape *shape, struct seqlstm_error *err)
+{
+    const struct cdn_network_key key = make_key(op, net, shape), before = s->key;
+    if (memcmp(&key, &before, sizeof key) == 0)
+        return SEQLSTM_OK;
+    s->key = key;
+    if (s->kept != NULL) {
+        struct cdn_kept *kept = s->kept;
+        cdn_kept_leave(kept, &before, s->rnn);
+        s->rnn = cdn_kept_take(kept, &key);
+        s->kept = s->rnn != NULL ? kept : NULL;
+        if (s->rnn == NULL)
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN has not compiled the network for %d sequences",
+                         (int)shape->sequences);
+    } else if (key.uniform != before.uniform) {
+        CDN_TRY(set_network(s->rnn, &op->desc, plan, net, shape->uniform), "SetRNNDescriptor_v8");
+    }
+    return SEQLSTM_OK;
+}
+
+seqlstm_status cdn_session_renew(struct cdn_session *session, const struct seqlstm_op *op, const struct cdn_plan *plan,
+                                 const struct cdn_net *net, const struct cdn_shape *shape, struct cdn_handle *handle,
+                                 struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(renew_network(session, op, plan, net, shape, err));
+    return set_shape(session, op, net, shape, handle->native, err);
 }
 
 void cdn_session_close(struct cdn_session *session)

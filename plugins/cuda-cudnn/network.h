@@ -102,6 +102,11 @@ bool cdn_plan_equals(const struct cdn_plan *a, const struct cdn_plan *b);
 seqlstm_status cdn_session_open(struct cdn_session *session, const struct seqlstm_op *op, const struct cdn_plan *plan,
                                 const struct cdn_net *net, const struct cdn_shape *shape, struct cdn_handle *handle,
                                 struct seqlstm_error *err);
+/* Gives an open session another shape; nothing is created. UNSUPPORTED: cuDNN refuses the shape, or would have to
+ * compile the network. After an error the session can only be closed. */
+seqlstm_status cdn_session_renew(struct cdn_session *session, const struct seqlstm_op *op, const struct cdn_plan *plan,
+                                 const struct cdn_net *net, const struct cdn_shape *shape, struct cdn_handle *handle,
+                                 struct seqlstm_error *err);
 void cdn_session_close(struct cdn_session *session); /* may be zeroed */
 
 #endif

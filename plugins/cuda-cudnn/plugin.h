@@ -78,7 +78,8 @@ struct seqlstm_binding {
     struct cdn_shape shape;
     struct cdn_run runs[CDN_PLANS];
     int32_t active;      /* the plan in use; only grows */
-    void *own_workspace; /* allocated if cuDNN needs more for this shape than for larger ones */
+    void *own_workspace; /* allocated if cuDNN needs more for a shape than for larger ones */
+    uint64_t own_workspace_bytes;
 };
 
 /* The plan under which backward of the binding runs. */
@@ -138,6 +139,9 @@ seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_err
 seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_queue *queue,
                                   const struct seqlstm_bind *bind, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err);
+/* As in struct seqlstm_rebind. */
+seqlstm_status cdn_binding_renew(struct seqlstm_binding *binding, const struct seqlstm_bind *bind,
+                                 struct seqlstm_error *err);
 void cdn_binding_destroy(struct seqlstm_binding *binding);
 
 /* forward.c, backward.c: run under the plan of the call. UNSUPPORTED if cuDNN refuses; the outputs are then
