@@ -332,6 +332,7 @@ seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl
     server->serving.target_ns = request->target_ns;
     server->serving.batching = request->batching;
     server->serving.reproducible = request->reproducible;
+    server->serving.workers = request->workers;
     sl_job_queue_init(&server->serving.queue, request->queue);
     sl_counters_init(&server->serving.counters);
     sl_stream_table_init(&server->serving.streams, request->streams, request->queue, request->stream_idle_ns);

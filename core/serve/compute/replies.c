@@ -124,14 +124,15 @@ static bool is_long(const struct sl_job *job)
 }
 
 /* The last one is answered here: that makes the thread of the server look for the others. */
-void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs)
+void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs, double sequence_ns)
 {
-    const bool leaves = jobs && jobs->next && is_long(jobs) && sl_job_queue_count(&serving->queue) > 0;
+    const bool slow = sequence_ns > (double)SL_REQUEST_NS * serving->workers;
+    const bool leaves = jobs && jobs->next && (slow || is_long(jobs)) && sl_job_queue_count(&serving->queue) > 0;
     while (jobs) {
         struct sl_job *job = jobs;
         jobs = job->next;
         job->next = NULL;
-        if (leaves && jobs && is_long(job))
+        if (leaves && jobs && (slow || is_long(job)))
             sl_job_pile_add(&serving->finished, job);
         else
             sl_job_answer(serving, job);

@@ -7,6 +7,9 @@
 #include "serve/job/queue.h"
 #include "serve/job/stream_table.h"
 
+/* What the thread of the server takes to read a request and to write and send its answer. */
+enum { SL_REQUEST_NS = 30000 };
+
 enum sl_serve_batching {
     SL_BATCHING_STEPS, /* sequences join and leave the batch as they begin and end */
     SL_BATCHING_PADDED /* batches are padded to their longest sequence */
@@ -22,6 +25,7 @@ struct sl_serving {
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */
     enum sl_serve_batching batching;
     bool reproducible; /* predictors are: each sequence is computed by itself */
+    int workers;
 };
 
 /* Sends what choice k of a completion in parts has more. False: the client reads too slowly, or has left. */
@@ -29,9 +33,10 @@ bool sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k)
 
 /* These free the job. [any thread] */
 void sl_job_answer(struct sl_serving *serving, struct sl_job *job);
-/* Answers a list of jobs. While others wait, the worker goes on with them, and leaves long answers to the thread of the
- * server to write. */
-void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs);
+/* Answers a list of jobs. While others wait, the worker goes on with them and leaves answers to the thread of the
+ * server to write: long ones, and all if that thread has time, since workers compute for `sequence_ns` for each answer.
+ */
+void sl_jobs_answer(struct sl_serving *serving, struct sl_job *jobs, double sequence_ns);
 /* Writes the answers that were left to the thread of the server, which calls it in each pass. */
 void sl_jobs_answer_finished(struct sl_serving *serving);
 /* `broken`: the job has changed the state of its stream, which therefore ends. */

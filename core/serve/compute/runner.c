@@ -213,6 +213,7 @@ static bool go_on_one(struct sl_runner *runner, int64_t k)
 static void leave(struct sl_runner *runner, struct sl_running *running)
 {
     release(runner, running);
+    runner->ended++;
     if (++running->job->finished == running->job->count) {
         sl_counters_note_sequences(&runner->serving->counters, running->job->count);
         *runner->finished_end = running->job;
@@ -225,7 +226,7 @@ static void answer(struct sl_runner *runner)
     struct sl_job *finished = runner->finished;
     runner->finished = NULL;
     runner->finished_end = &runner->finished;
-    sl_jobs_answer(runner->serving, finished);
+    sl_jobs_answer(runner->serving, finished, runner->sequence_ns);
 }
 
 /* The sequence stays in its padded batch, with zeros as input, until the longest has ended. */
@@ -315,9 +316,20 @@ static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_
         longest = steps > longest ? steps : longest;
     }
     note_mean(&runner->step_ns, took / (double)longest);
+    runner->busy_ns += took;
     note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
     *out_width = runner->model->decodes ? runner->live : width;
     *out_rows = rows;
+}
+
+/* What a sequence took, those that have just ended. */
+static void note_ended(struct sl_runner *runner)
+{
+    if (runner->ended == 0)
+        return;
+    note_mean(&runner->sequence_ns, runner->busy_ns / (double)runner->ended);
+    runner->busy_ns = 0;
+    runner->ended = 0;
 }
 
 void sl_runner_run(struct sl_runner *runner)
@@ -339,6 +351,7 @@ void sl_runner_run(struct sl_runner *runner)
     note_times(runner, began, &width, &rows);
     sl_counters_note_batch(&runner->serving->counters, width, rows, (double)(sl_clock_ns() - began) * 1e-9);
     go_on(runner);
+    note_ended(runner);
     answer(runner);
     fail_written(runner);
 }

@@ -56,7 +56,9 @@ struct sl_runner {
     float *probabilities;                   /* [model->sequences, classes] after the last tokens of texts */
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_length_window window;         /* of models that need whole sequences */
-    double step_ns, row_ns;                 /* what a step of a batch takes, and a row of one; 0: not known yet */
+    double step_ns, row_ns, sequence_ns; /* what a step of a batch takes, a row of one, a sequence; 0: not known yet */
+    double busy_ns;                      /* since one ended last */
+    int64_t ended;                       /* of the present batch */
 };
 
 /* Opens the context, so that the first request finds everything ready. Errors of backends; NO_MEMORY. Deinit accepts a

@@ -24,13 +24,13 @@ struct sl_job {
     const struct sl_served_model *model;
     struct sl_job *next; /* in the list that it is in */
     int64_t queued_ns;
+    int64_t count;      /* sequences, or rows without steps */
+    int64_t rows;       /* steps of all of them; workers look at what stands up to here, of all jobs that wait */
     int64_t checked_ns; /* when its client was last known to be there */
 
     char *id;         /* of the client, given back; NULL: none */
     void *x;          /* [rows, input_features] float, or [rows] int32_t */
     int64_t *lengths; /* [count]; NULL for models without steps */
-    int64_t count;    /* sequences, or rows without steps */
-    int64_t rows;     /* steps of all of them */
 
     char **texts; /* [count] of a model that writes texts, in place of x and lengths; NULL: none */
     size_t *text_bytes;
