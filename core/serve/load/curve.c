@@ -30,6 +30,7 @@ seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_req
         if (!(one.rate > 0))
             SEQLSTM_FAIL(err, SEQLSTM_IO, "the server has answered no request with status 200, but %lld with others",
                          (long long)curve->closed.failed);
+        one.seed = request->seed + (uint64_t)k; /* points of the same load are independent */
         SEQLSTM_TRY(sl_load_run(&one, &curve->points[curve->count++], err));
     }
     return SEQLSTM_OK;

@@ -23,16 +23,17 @@ def train(t):
 
 def test_a_server_in_the_same_process(t):
     train(t)
-    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '300,100', '--html', 'load.html', '--json').text)
-    expect(report['name'] == 'tiny' and 5 <= report['steps'] <= 8 and len(report['points']) == 2, report)
+    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '300,100,300', '--html', 'load.html', '--json').text)
+    expect(report['name'] == 'tiny' and 5 <= report['steps'] <= 8 and len(report['points']) == 3, report)
     expect(report['offline'] > 0, report)
     for point in [report['alone'], report['closed'], *report['points']]:
         expect(point['answered'] > 0 and point['refused'] == point['lost'] == 0, point)
         expect(0 < point['p50_s'] <= point['p90_s'] <= point['p99_s'] <= point['p999_s'] <= point['most_s'], point)
-    expect([point['load'] for point in report['points']] == [100, 300], report)
+    expect([point['load'] for point in report['points']] == [100, 300, 300], report)
+    expect(report['points'][1]['answered'] != report['points'][2]['answered'], 'other times of arrival')
     page = t.read('load.html').decode()
     xml.etree.ElementTree.fromstring(page[page.index('<svg'):page.index('</svg>') + 6])
-    expect('<script' not in page and page.count('<tr>') == 6, page)
+    expect('<script' not in page and page.count('<tr>') == 7, page)
     table = t.run('bench', 'tiny', '--serve', 'self', '--batching', 'padded', '--seconds', '0.2', '--load', '100').text
     expect(re.search(r'^ closed loop +\d+', table, re.M) and re.search(r'^ +no server +\d+$', table, re.M) and re.search(r'^ +100 +\d+', table, re.M), table)
 
