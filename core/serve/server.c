@@ -308,12 +308,11 @@ static seqlstm_status start_workers(struct sl_server *server, struct seqlstm_err
         for (int m = 0; m < made->count; m++) /* before any is replaced */
             SEQLSTM_TRY(sl_worker_add(&server->workers[w], server->models.newest[m], err));
     }
-    if (made->pins)
-        SEQLSTM_TRY(sl_pinning_begin(&server->pinning, made->workers, err));
+    if (made->threads == 1 && !made->roams)
+        sl_pinning_begin(&server->pinning, made->workers);
     for (int w = 0; w < made->workers; w++) {
+        sl_processor_init(&server->workers[w].processor, &server->pinning, w);
         SEQLSTM_TRY(sl_worker_start(&server->workers[w], err));
-        if (made->pins)
-            SEQLSTM_TRY(sl_pinning_keep(&server->pinning, w, server->workers[w].thread, err));
     }
     return SEQLSTM_OK;
 }

@@ -24,7 +24,7 @@ struct sl_server_request {
     const char *const *tokens; /* that may ask; NULL: no token is needed. Ends with NULL */
     int workers;               /* threads that take batches, 1 to 256 */
     int32_t threads;           /* that compute one batch */
-    bool pins;                 /* each worker keeps a processor, and the other threads have the rest */
+    bool roams;                /* workers keep no processors, also where they would: see pinning.h */
     int64_t queue;             /* requests that may wait */
     int64_t body_bytes;        /* of a request, at most */
     int64_t steps;             /* of a sequence, at most; 0: as in the training data */
@@ -48,8 +48,8 @@ struct sl_server_request {
 enum { SL_SERVER_WORKERS_MOST = 256 };
 
 /* Prepares the models, binds the address and starts the workers, so that the first request finds everything ready.
- * Errors: UNAVAILABLE (the module is not there), IO (the address), those of predictors. With `pins`
- * the calling thread, and threads that it starts, have the rest of the processors until the server is closed. */
+ * Errors: UNAVAILABLE (the module is not there), IO (the address), those of predictors. Where workers keep processors,
+ * the calling thread, and threads that it starts, have what is left of them until the server is closed. */
 seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl_server **out_server,
                               struct seqlstm_error *err);
 uint16_t sl_server_get_port(const struct sl_server *server);

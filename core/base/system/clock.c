@@ -20,3 +20,8 @@ int64_t sl_clock_process_cpu_ns(void)
 {
     return read_clock(CLOCK_PROCESS_CPUTIME_ID);
 }
+
+int64_t sl_clock_thread_cpu_ns(void)
+{
+    return read_clock(CLOCK_THREAD_CPUTIME_ID);
+}

@@ -10,5 +10,7 @@ int64_t sl_clock_ns(void);
 
 /* Processor time that all threads of the process have used, in nanoseconds. */
 int64_t sl_clock_process_cpu_ns(void);
+/* That which the calling thread has used. */
+int64_t sl_clock_thread_cpu_ns(void);
 
 #endif

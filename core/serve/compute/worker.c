@@ -107,6 +107,16 @@ static void begin(struct sl_worker *worker, struct sl_job *jobs)
         runner->promised = 0;
 }
 
+static void run(struct sl_worker *worker)
+{
+    const int64_t began = sl_clock_ns(), had = sl_clock_thread_cpu_ns();
+    for (struct sl_runner *runner = worker->runners; runner; runner = runner->next)
+        if (sl_runner_is_busy(runner))
+            sl_runner_run(runner);
+    const int64_t now = sl_clock_ns();
+    sl_processor_note(&worker->processor, now, now - began, sl_clock_thread_cpu_ns() - had);
+}
+
 static void *work(void *context)
 {
     struct sl_worker *worker = context;
@@ -121,9 +131,7 @@ static void *work(void *context)
         if (busy != was)
             sl_counters_note_busy(&serving->counters, busy ? 1 : -1);
         was = busy;
-        for (struct sl_runner *runner = worker->runners; runner; runner = runner->next)
-            if (sl_runner_is_busy(runner))
-                sl_runner_run(runner);
+        run(worker);
         busy = is_busy(worker);
         if (was && !busy)
             sl_counters_note_busy(&serving->counters, -1);
@@ -160,7 +168,7 @@ seqlstm_status sl_worker_add(struct sl_worker *worker, const struct sl_served_mo
 
 seqlstm_status sl_worker_start(struct sl_worker *worker, struct seqlstm_error *err)
 {
-    if (pthread_create(&worker->thread, NULL, work, worker) != 0)
+    if (sl_processor_start(&worker->processor, &worker->thread, work, worker) != 0)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     worker->started = true;
     return SEQLSTM_OK;

@@ -5,13 +5,15 @@
 
 #include <pthread.h>
 
+#include "serve/compute/processor.h"
 #include "serve/compute/runner.h"
 
 struct sl_worker {
     struct sl_serving *serving;
     struct sl_runner *runners; /* a list: one for each version of a model; the thread's own */
     pthread_mutex_t lock;
-    struct sl_runner *added; /* under the lock: those that the thread has not seen yet */
+    struct sl_runner *added;       /* under the lock: those that the thread has not seen yet */
+    struct sl_processor processor; /* before the start; then the thread's own */
     pthread_t thread;
     bool made, started;
 };

@@ -11,7 +11,6 @@
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <seqlstm/philox.h>
@@ -354,12 +353,9 @@ static void close_load(struct load *load)
 /* Adds (sign 1) or subtracts what the generator's thread, and the others, have computed. */
 static void add_cpu(struct sl_load_result *result, double sign)
 {
-    struct timespec own, all;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own);
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &all);
-    const double own_s = (double)own.tv_sec + 1e-9 * (double)own.tv_nsec;
+    const double own_s = (double)sl_clock_thread_cpu_ns() * 1e-9;
     result->own_cpu += sign * own_s;
-    result->other_cpu += sign * ((double)all.tv_sec + 1e-9 * (double)all.tv_nsec - own_s);
+    result->other_cpu += sign * ((double)sl_clock_process_cpu_ns() * 1e-9 - own_s);
 }
 
 seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load_result *out, struct seqlstm_error *err)

@@ -65,18 +65,24 @@ def read_processors(task):
     return sorted(cpu for part in allowed.split(',') for cpu in range(int(part.split('-')[0]), int(part.split('-')[-1]) + 1))
 
 
-def test_pinned_workers_keep_a_processor(t):
+def read_tasks(server):
+    return {task.name: read_processors(task) for task in pathlib.Path(f'/proc/{server.process.pid}/task').iterdir()}
+
+
+def test_workers_keep_processors_where_they_need_all_but_one(t):
     train(t)
     own = sorted(os.sched_getaffinity(0))
-    t.refuse(3, 'serve', 'tiny', '--pin', '--workers', str(len(own)), '--port', '0').says('workers cannot keep a processor each', f'one of {len(own)} is')
-    t.refuse(2, 'serve', 'tiny', '--pin', '--threads', '2').says('workers of one thread')
+    t.refuse(2, 'serve', 'tiny', '--no-pin', '--threads', '2').says('workers of one thread')
+    for workers, flags in ((len(own), []), (max(len(own) - 1, 1), ['--no-pin']), (max(len(own) - 1, 1), ['--threads', '2'])):
+        with Server(t, 'tiny', '--workers', str(workers), *flags) as server:
+            expect(read_tasks(server)[str(server.process.pid)] == own, (workers, flags, read_tasks(server)))
     if len(own) < 2:
         return
-    with Server(t, 'tiny', '--pin', '--workers', '1') as server:
-        tasks = {task.name: read_processors(task) for task in pathlib.Path(f'/proc/{server.process.pid}/task').iterdir()}
-        expect(list(tasks.values()).count(own[-1:]) == 1 and tasks[str(server.process.pid)] == own[:-1], tasks)
-    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.2', '--load', '100', '--pin', '--json').text)
-    expect(report['points'][0]['answered'] > 0, report)
+    with Server(t, 'tiny', '--workers', str(len(own) - 1)) as server:
+        tasks = read_tasks(server)
+        expect(tasks[str(server.process.pid)] == own[:1] and all([cpu] in tasks.values() for cpu in own[1:]), tasks)
+        status, _, data = server.infer('tiny', [('x', 'FP32', [4, 2], [0.5] * 8)])
+        expect(status == 200, data)
 
 
 def test_refusals(t):
@@ -85,7 +91,7 @@ def test_refusals(t):
     taken.bind(('127.0.0.1', 0))
     for args, text in ((['--serve', 'here'], 'http://127.0.0.1:8000'), (['--serve', 'self', '--load', '0'], 'requests per second'),
                        (['--serve', 'self', '--batch', '1'], 'exclude'), (['--load', '3'], 'need --serve'),
-                       (['--batching', 'padded'], 'need --serve'), (['--pin'], 'need --serve'), (['--serve', 'http://127.0.0.1:1', '--pin'], '--pin goes with `--serve self`'),
+                       (['--batching', 'padded'], 'need --serve'), (['--no-pin'], 'need --serve'), (['--serve', 'http://127.0.0.1:1', '--no-pin'], '--no-pin goes with `--serve self`'),
                        (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
                        (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)

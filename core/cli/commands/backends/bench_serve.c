@@ -3,6 +3,7 @@
 #include "cli/commands/backends/bench_serve.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ struct served {
     struct seqlstm_error err;
     char address[ADDRESS_BYTES];
     uint16_t port;
+    cpu_set_t processors; /* of the generator, before the server in the same process took some */
 };
 
 /* "http://127.0.0.1:8000", with or without a slash at its end. */
@@ -65,13 +67,14 @@ static int start(struct cli_context *cli, struct sl_session *session, const char
                                               .address = "127.0.0.1",
                                               .workers = sl_cpu_count() > 1 ? sl_cpu_count() - 1 : 1,
                                               .threads = 1,
-                                              .pins = cli_has(cli, "pin"),
+                                              .roams = cli_has(cli, "no-pin"),
                                               .batching = batching,
                                               .queue = QUEUE,
                                               .body_bytes = BODY_BYTES,
                                               .streams = 1,
                                               .stream_idle_ns = 1000000000,
                                               .interrupt = &served->interrupt};
+    pthread_getaffinity_np(pthread_self(), sizeof served->processors, &served->processors);
     const seqlstm_status status = sl_server_open(&request, &served->server, &err);
     if (status != SEQLSTM_OK)
         return cli_fail(cli, status, &err);
@@ -180,6 +183,8 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
         *curve = (struct sl_curve){.name = name, .server = where, .steps = bodies.steps, .requests = bodies.count};
         if (offline)
             status = sl_offline_measure(session, &bodies, request.seconds, &curve->offline, &err);
+        if (curve->offline > 1e9 / SL_REQUEST_NS) /* small requests: workers leave time, the server does not */
+            pthread_setaffinity_np(pthread_self(), sizeof served->processors, &served->processors);
     }
     if (status == SEQLSTM_OK)
         status = sl_curve_measure(curve, &request, wanted->rates, wanted->count, &err);
@@ -201,8 +206,8 @@ int cli_bench_serve(struct cli_context *cli)
     for (size_t k = 0; k < sizeof other / sizeof *other; k++)
         if (cli_get(cli, other[k]))
             return cli_usage_error(cli, "--serve and --%s exclude each other", other[k]);
-    if ((cli_get(cli, "batching") || cli_has(cli, "pin")) && !own)
-        return cli_usage_error(cli, "--%s goes with `--serve self`", cli_has(cli, "pin") ? "pin" : "batching");
+    if ((cli_get(cli, "batching") || cli_has(cli, "no-pin")) && !own)
+        return cli_usage_error(cli, "--%s goes with `--serve self`", cli_has(cli, "no-pin") ? "no-pin" : "batching");
     int code = cli_read_batching(cli, &batching);
     if (code == CLI_OK)
         code = read_wanted(cli, &wanted);

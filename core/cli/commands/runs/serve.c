@@ -102,11 +102,11 @@ static int read_flags(struct cli_context *cli, struct serving *serving, struct s
     request->body_bytes = megabytes << 20;
     request->stream_idle_ns = idle * 1000000000;
     request->target_ns = (int64_t)(target * 1e6);
-    request->pins = cli_has(cli, "pin");
+    request->roams = cli_has(cli, "no-pin");
     if (cli_get(cli, "listen"))
         request->address = cli_get(cli, "listen");
-    if (request->pins && request->threads > 1)
-        return cli_usage_error(cli, "--pin is for workers of one thread, not with `--threads %d`",
+    if (request->roams && request->threads > 1)
+        return cli_usage_error(cli, "--no-pin is for workers of one thread: those of `--threads %d` keep no processor",
                                (int)request->threads);
     int code = read_tokens(cli, serving);
     request->tokens = serving->token_text ? serving->tokens : NULL;
@@ -243,7 +243,7 @@ static const struct cli_flag flags[] = {
     {.name = "token-file", .argument = "FILE", .help = "only requests with a token of this file are answered"},
     {.name = "no-auth", .help = "answer without a token"},
     {.name = "workers", .argument = "N", .help = "threads that compute (default: one less than the processors)"},
-    {.name = "pin", .help = "each worker keeps a processor: for a machine on which nothing else computes"},
+    {.name = "no-pin", .help = "workers keep no processor (default: they do where they need all but one)"},
     {.name = "queue", .argument = "N", .help = "requests that may wait; more are answered with 429 (default 1024)"},
     {.name = "max-batch", .argument = "N", .help = "sequences that are computed together (default 64)"},
     {.name = "max-steps",
