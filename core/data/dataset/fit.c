@@ -138,21 +138,10 @@ static seqlstm_status check_classes(const struct sl_model *model, const struct s
                  name, raw->known_classes == 0 ? sl_intern_get(&raw->labels, one, NULL) : number);
 }
 
-/* The same of a language model. Texts in the token cache are too large to be of one token, but for a vocabulary that
- * leaves all of them out. */
-static seqlstm_status check_tokens(const struct sl_data_state *state, const struct sl_raw *raw, const char *name,
-                                   struct seqlstm_error *err)
+/* The same of a language model. Texts in the token cache are too large to be of one token. */
+static seqlstm_status check_tokens(const struct sl_raw *raw, const char *name, struct seqlstm_error *err)
 {
     int32_t one = -1;
-    bool known = false;
-    for (int32_t id = 0; state->tokens && id < sl_vocabulary_get_size(state->tokens); id++)
-        known = known || sl_vocabulary_get_count(state->tokens, id) > 0;
-    if (state->tokens && !known)
-        SEQLSTM_FAIL(
-            err, SEQLSTM_CORRUPT_DATA,
-            "%s: no token of the training split is in the vocabulary, so every one is read as <unk> (a smaller "
-            "`min_count`, or a `vocab` that fits)",
-            name);
     const char *bos = sl_special_get_token(SL_SPECIAL_BOS); /* is never a target */
     int32_t ignored = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, bos, strlen(bos));
     if (raw->token_file || count_different(raw, raw->ids, true, ignored, &one) != 1)
@@ -174,7 +163,7 @@ static seqlstm_status fit_target(struct sl_data_state *state, const struct sl_mo
     state->ahead = raw->ahead;
     target->on_steps = state->form == SL_TARGET_NEXT || state->form == SL_TARGET_STEP;
     if (state->form == SL_TARGET_NEXT) {
-        SEQLSTM_TRY(check_tokens(state, raw, name, err));
+        SEQLSTM_TRY(check_tokens(raw, name, err));
         *target = state->facts.input;
         state->classes_are_tokens = state->tokens != NULL;
     } else if (raw->target_kind == SL_FIELD_IDS) {

@@ -209,6 +209,36 @@ static seqlstm_status choose_tokens(const struct sl_tokenizer *config, const str
     return status;
 }
 
+static bool is_mark(const char *text)
+{
+    for (int s = 0; s < SL_SPECIAL_COUNT; s++)
+        if (strcmp(text, sl_special_get_token((enum sl_special)s)) == 0)
+            return true;
+    return false;
+}
+
+/* A text whose every token, but for marks, is unknown teaches nothing. */
+static seqlstm_status check_known(const struct sl_tally *tally, const struct sl_vocabulary *vocabulary,
+                                  const char *name, struct seqlstm_error *err)
+{
+    bool is_any = false;
+    for (int32_t id = 0; id < tally->tokens->count; id++) {
+        size_t bytes;
+        const char *text = sl_intern_get(tally->tokens, id, &bytes);
+        if (is_mark(text) || tally->counts[id] == 0)
+            continue;
+        if (sl_vocabulary_find(vocabulary, text, bytes) >= 0)
+            return SEQLSTM_OK;
+        is_any = true;
+    }
+    if (is_any)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
+                     "%s: no token of the training split is in the vocabulary, so every one is read as <unk> (a "
+                     "smaller `min_count`, a larger `vocab_size`, or a `vocab` that fits)",
+                     name);
+    return SEQLSTM_OK;
+}
+
 seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_raw *raw, const struct sl_raw *other,
                              struct sl_vocabulary **out, struct seqlstm_error *err)
 {
@@ -219,6 +249,10 @@ seqlstm_status sl_fit_tokens(const struct sl_tokenizer *config, const struct sl_
         status = raw->pieces     ? take_pieces(config, raw->pieces, &tally, out, err)
                  : config->vocab ? read_vocabulary(config, &tally, out, err)
                                  : choose_tokens(config, &tally, raw->name, out, err);
+    if (status == SEQLSTM_OK && (status = check_known(&tally, *out, raw->name, err)) != SEQLSTM_OK) {
+        sl_vocabulary_destroy(*out);
+        *out = NULL;
+    }
     sl_intern_deinit(&tally.joined);
     free(tally.counts);
     return status;
