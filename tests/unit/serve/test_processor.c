@@ -94,7 +94,7 @@ static void none_is_kept_where_processors_are_to_spare(void **state)
 {
     (void)state;
     const int32_t count = CPU_COUNT(&all);
-    for (int32_t workers = 1; workers <= count + 1; workers++) {
+    for (int32_t workers = 0; workers <= count + 1; workers++) {
         struct sl_pinning pinning;
         struct sl_processor processor;
         sl_pinning_begin(&pinning, workers);
