@@ -56,7 +56,9 @@ def test_cases_run_under_a_launcher(t):
     if not has_mpi():
         return 'MPI is not installed'
     said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death',
-                 '--case', 'late_peer')
+                 '--case', 'late_peer', env={'TMPDIR': str(t.write('tmp/other', '').parent)})
+    left = [path.name for path in (t.folder / 'tmp').glob('seqlstm-ranks-*')]
+    expect(not left, f'{left} are left')
     said.prints('comm-mpi 0.1.0', '3 cases on 3 ranks: 3 passed, 0 failed')
     t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
           rc=1).says('`/no/such/launcher` cannot be started')

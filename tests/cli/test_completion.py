@@ -118,6 +118,11 @@ def test_other_shells(t):
         cases = re.findall(r'^    ([\w-]+)\)$', text, re.M)
         expect(len(cases) == len(set(cases)), f'{shell}: a case twice: {cases}')
         expect(not re.search(r'(--|-l )worker\b', text), f'{shell}: an internal flag')
+        if shell == 'zsh':  # behind the first word of two, other words follow only where it is a command itself
+            ends = re.findall(r'^    (\w+)\)\n        if .*\n            compadd .*(?:\n            (return))?$', text, re.M)
+            expect({'data', 'runs'} <= {group for group, _ in ends}, ends)
+            for group, end in ends:
+                expect(bool(end) == (group not in commands(t)), f'{group}: {end!r}')
         if not shutil.which(shell):
             missing.append(shell)
             continue

@@ -249,6 +249,9 @@ def test_without_the_module(t):
     t.write('mods/libseqlstm_sentencepiece.so', b'no object').chmod(0o644)
     env = {'SEQLSTM_MODULE_PATH': str(t.folder / 'mods')}
     t.refuse(3, 'run', 'm.yaml', '--out', 'b', env=env).says('cannot be mapped')
+    env = {'SEQLSTM_MODULE_PATH': 'mods'}  # not where the user happens to be
+    t.refuse(3, 'run', 'm.yaml', '--out', 'b', env=env).says('there is no module')
+    env = {'SEQLSTM_MODULE_PATH': str(t.folder / 'mods')}
     (t.folder / 'mods/libseqlstm_sentencepiece.so').chmod(0o666)
     t.refuse(3, 'run', 'm.yaml', '--out', 'c', env=env).says('any user may write to')
 

@@ -92,6 +92,8 @@ def test_run(t):
     expect(weights == (t.folder / 'runs/tiny/002/final.safetensors').read_bytes(), 'a profile changes no number')
     expect(not (t.folder / 'runs/tiny/002/trace.json').exists(), 'no profile unless asked for')
     expect('<h2>Profile</h2>' not in t.read('runs/tiny/002/report.html').decode(), 'nor in the report')
+    t.run('run', 'tiny.yaml', '--profile=4', '--quiet').silent().quiet()
+    expect(json.loads(t.read('runs/tiny/003/profile.json').decode())['updates'] == 4, 'a profile without a word')
 
 
 def test_short_run(t):

@@ -39,6 +39,10 @@ def test_operators_that_no_layer_computes_are_refused(t):
     o = Onnx()
     y = o.node('DynamicQuantizeLSTM', ['input'], domain='com.microsoft', name='small')
     refuse(t, 'quantized', o.finish(dense(o, y)), 'DynamicQuantizeLSTM `small`')
+    for op in ('Identity', 'Relu'):  # one of another domain is another operator, whatever its name
+        o = Onnx()
+        refuse(t, f'other-{op}', o.finish(dense(o, lstm(o, o.node(op, ['input'], domain='com.other', name='other')))),
+               f'{op} `other`')
     o = Onnx()
     refuse(t, 'if', o.finish(dense(o, o.node('If', [o.tensor([1], [1])], name='choice'))), 'If `choice`')
     o = Onnx()

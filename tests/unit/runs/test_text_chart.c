@@ -84,6 +84,7 @@ static void no_chart_is_drawn_without_room_or_points(void **state)
             assert_true(sl_chart_line_add(&chart.lines[0], 1, 2));
         sl_text_chart_append(&chart, cases[i].columns, cases[i].rows, false, &out);
         assert_true((out.length_bytes > 0) == cases[i].drawn);
+        assert_true(!cases[i].drawn || strstr(sl_buf_text(&out), "loss: t train\n")); /* the only point has a name */
         for (const char *line = sl_buf_text(&out); *line; line += strcspn(line, "\n") + 1)
             assert_true(strcspn(line, "\n") <= (size_t)cases[i].columns);
         sl_chart_deinit(&chart);

@@ -79,6 +79,29 @@ static void test_files_are_their_templates(void **state)
     }
 }
 
+/* A name may have as many characters as the refusal of a longer one says. */
+static void test_the_longest_name_is_told(void **state)
+{
+    (void)state;
+    struct sl_buf files = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char id[200], folder[128];
+    snprintf(folder, sizeof folder, "%s", scratch_path("long"));
+    memset(id, 'a', sizeof id - 1);
+    id[sizeof id - 1] = '\0';
+    assert_int_equal(sl_scaffold_backend(id, folder, &files, &err), SEQLSTM_INVALID_CONFIG);
+    const char *told = strstr(err.message, "at most ");
+    assert_non_null(told);
+    const long most = strtol(told + strlen("at most "), NULL, 10);
+    assert_in_range(most, 2, sizeof id - 2);
+    id[most + 1] = '\0';
+    assert_int_equal(sl_scaffold_backend(id, folder, &files, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(count_entries(folder), -1);
+    id[most] = '\0';
+    ok(sl_scaffold_backend(id, folder, &files, &err), &err);
+    sl_buf_deinit(&files);
+}
+
 /* The n-th write fails, in a new folder and in an empty one: nothing is left that was not there. */
 static void test_a_full_disk_leaves_nothing(void **state)
 {
@@ -132,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_are_their_templates),
+        cmocka_unit_test(test_the_longest_name_is_told),
         cmocka_unit_test(test_a_full_disk_leaves_nothing),
         cmocka_unit_test(test_without_memory),
     };

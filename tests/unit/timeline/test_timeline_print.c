@@ -41,6 +41,7 @@ static void add_updates(struct sl_trace *trace, int updates)
         add(trace, 0, SL_ACTIVITY_COPY, "to <the> host", at + 20, at + 30, 900);
         add(trace, 0, SL_ACTIVITY_FORWARD, "reader", at + 8, at + 38, 50);
         add(trace, 0, SL_ACTIVITY_FORWARD, "output", at + 38, at + 44, 50);
+        activities[0][trace->tracks[0].count - 1].detail = "<its> & own";
         add(trace, 0, SL_ACTIVITY_BACKWARD, "output", at + 44, at + 52, 50);
         add(trace, 0, SL_ACTIVITY_BACKWARD, "reader", at + 52, at + 92, 50);
         if (u % 3 == 2)
