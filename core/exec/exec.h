@@ -11,7 +11,7 @@
  *     `accumulate`.
  *  4. A training step whose calls all run on one device is captured by the device, with its update, the second time
  *     that its shape of batch occurs, and afterwards launched as a whole, with the same bits (capture/capture.c). Such
- *     steps can also be started one ahead of the other (sl_exec_start), again with the same bits.
+ *     steps, captured yet or not, can also be started one ahead of the other (sl_exec_start), again with the same bits.
  *  5. The buffers of a call are in the memory domain of its backend's device; where an edge of the graph crosses
  *     domains the executor copies (place/place.c). A step returns when all devices have finished it.
  */
@@ -131,11 +131,11 @@ const float *sl_exec_get_state_out(const struct sl_exec *exec, int32_t s);
 
 enum { SL_EXEC_AHEAD = 2 }; /* the most steps that are under way at once */
 
-/* Starts a step in SL_PHASE_TRAIN without waiting for it, if it is launched as a capture; sl_exec_wait fetches its
- * result. A step may be started while another one is under way: update->count, loss_scale and course then do not count,
- * since the device goes on from its own. `*out_started` is false if nothing was started: the caller then fetches all
- * results and calls sl_exec_run. No other function but these two may be called while a step is under way. Errors: as
- * sl_exec_run, and those of earlier steps. */
+/* Starts a step in SL_PHASE_TRAIN without waiting for it, if all its calls run on one device that has captures;
+ * sl_exec_wait fetches its result. A step may be started while another one is under way: update->count, loss_scale and
+ * course then do not count, since the device goes on from its own. `*out_started` is false if nothing was started: the
+ * caller then fetches all results and calls sl_exec_run. No other function but these two may be called while a step is
+ * under way. Errors: as sl_exec_run, and those of earlier steps. */
 seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                              bool *out_started, struct seqlstm_error *err);
 /* Waits for the oldest step under way. */
@@ -218,10 +218,11 @@ void sl_exec_time_pieces(struct sl_exec *exec, struct sl_piece_times *times);
 /* Captures of training steps on the device, since creation. */
 struct sl_exec_captures {
     int64_t captured, launched;
-    int64_t ahead;     /* launched while the step before was still under way */
-    int64_t gaps;      /* times that one step followed directly on another on the device, ... */
-    double idle_ns;    /* ... and for how long the device had nothing to do in between, in all */
-    char refusal[256]; /* the device's last message when a capture failed, so that the step ran call by call; "" */
+    int64_t uncaptured; /* started call by call, without waiting for their end */
+    int64_t ahead;      /* launched or started while the step before was still under way */
+    int64_t gaps;       /* times that one step followed directly on another on the device, ... */
+    double idle_ns;     /* ... and for how long the device had nothing to do in between, in all */
+    char refusal[256];  /* the device's last message when a capture failed, so that the step ran call by call; "" */
 };
 const struct sl_exec_captures *sl_exec_get_captures(const struct sl_exec *exec);
 /* Do training steps run as captures, once their shape of batch has come twice? */

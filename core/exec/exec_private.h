@@ -59,7 +59,8 @@ struct sl_exec_entry {
     int64_t offset, bytes;
 };
 
-/* The capture of a step at one shape (capture/capture.c). Zeroed: not captured yet. */
+/* The capture of a step at one shape (capture/capture.c), or what a step needs that is started call by call in a frame.
+ * Zeroed: not captured yet. */
 struct sl_exec_capture {
     int32_t seen;     /* how often the step ran before it was captured */
     float loss_scale; /* when it was captured */
@@ -71,8 +72,8 @@ struct sl_exec_capture {
     int32_t vector_count;
     struct sl_exec_entry entries[SL_EXEC_ENTRIES]; /* of a slot */
     int32_t entry_count;
-    int64_t slot_bytes;       /* up to the end of the last entry */
-    struct seqlstm_frame end; /* of its frame */
+    int64_t slot_bytes;              /* up to the end of the last entry */
+    struct seqlstm_frame begin, end; /* of its frame */
 };
 enum { SL_EXEC_CAPTURES = 4 };
 
@@ -256,7 +257,8 @@ struct sl_exec {
     int32_t device_place; /* where all calls of a training step run, if it may be captured; else SL_PLACE_HOST */
     bool captures_update; /* captures of a step include the update */
     bool scales_factors;  /* and the update has factors that follow the scale of the loss */
-    struct sl_exec_capture *capturing; /* NULL: calls run */
+    struct sl_exec_capture *capturing; /* whose frame the running calls are in; NULL: the host waits for them */
+    struct sl_exec_capture loose;      /* of steps in a frame whose calls are started, not recorded */
     struct sl_exec_live live;
     struct sl_exec_ring ring;
     struct sl_exec_captures captures;
@@ -276,5 +278,11 @@ struct sl_exec {
     int64_t memory_elems;
     struct sl_exec_shape *shape;
 };
+
+/* Are calls recorded into a capture, and not started? */
+static inline bool sl_exec_is_recording(const struct sl_exec *exec)
+{
+    return exec->capturing != NULL && exec->capturing != &exec->loose;
+}
 
 #endif

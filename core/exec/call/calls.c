@@ -30,7 +30,7 @@ static struct seqlstm_queue *get_queue(struct sl_exec *exec, int32_t c)
     return &get_place(exec, c)->domain->queue.queue;
 }
 
-/* Weights whose packed form is not that of the present ones. */
+/* Weights whose packed form is not that of the present ones. A capture packs at every launch. */
 static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
     const struct sl_call *call = &exec->plan->calls[c];
@@ -38,7 +38,7 @@ static seqlstm_status pack(struct sl_exec *exec, int32_t c, struct seqlstm_error
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
     uint64_t version = exec->params->version + 1; /* 0 means never */
     if (exec->loop.step > 0 || exec->pieces.running >= 0 || call->packed_offset < 0 || table->weights_pack == NULL ||
-        (own->packed_version == version && !own->repacks && !exec->capturing)) /* a capture packs at every launch */
+        (own->packed_version == version && !own->repacks && !sl_exec_is_recording(exec)))
         return SEQLSTM_OK;
     char *packed = get_place(exec, c)->packed + call->packed_offset;
     struct sl_fence fence;
@@ -216,10 +216,10 @@ static seqlstm_status forward_call(struct sl_exec *exec, int32_t c, struct seqls
                          sl_backend_get_table(call->backend)->id, sl_exec_get_rows(exec, own->axis));
         if (status != SEQLSTM_OK)
             return sl_plan_blame(call, SL_FUNCTION_FORWARD, status, err);
+        const bool counts = !sl_exec_is_recording(exec); /* what is recorded is counted when it is launched */
         exec->timing[c].forward_ns += sl_clock_ns() - start;
-        exec->timing[c].calls +=
-            exec->loop.step <= 0 && exec->pieces.running <= 0 && !exec->capturing; /* counted when it is launched */
-        exec->timing[c].rows += exec->capturing ? 0 : sl_exec_get_rows(exec, own->axis);
+        exec->timing[c].calls += counts && exec->loop.step <= 0 && exec->pieces.running <= 0;
+        exec->timing[c].rows += counts ? sl_exec_get_rows(exec, own->axis) : 0;
     }
     if (exec->loop.step < 0 && exec->pieces.running < 0)
         SEQLSTM_TRY(sl_exec_fill_empty(exec, c, err));

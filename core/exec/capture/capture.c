@@ -6,8 +6,10 @@
  *   later                    launched
  *
  * A shape that does not come again while it is among the last SL_EXEC_SHAPES is never captured: that would cost more
- * than it saves. A capture holds addresses, which stay valid: buffers and fields are made once, and axes and bindings
- * live as long as the capture. What changes from run to run is kept on the device (frame.c).
+ * than it saves. Its calls are started within a frame, as those of a capture would be, so that the host need not wait
+ * for one step before it starts the next. A capture holds addresses, which stay valid: buffers and fields are made
+ * once, and axes and bindings live as long as the capture. What changes from run to run is kept on the device
+ * (frame.c).
  *
  * Invariants:
  *  1. Before calls that may be captured, everything they read is made valid in their place, so that none of them copies
@@ -140,6 +142,7 @@ static seqlstm_status record(struct sl_exec *exec, struct sl_exec_capture *captu
     struct sl_domain *domain = exec->places[exec->device_place].domain;
     SEQLSTM_TRY(sl_domain_begin_capture(domain, err));
     exec->capturing = capture;
+    sl_exec_make_frame(exec, capture);
     seqlstm_status status = sl_exec_begin_frame(exec, capture, err);
     if (status == SEQLSTM_OK)
         status = calls(exec, step, err);
@@ -198,19 +201,14 @@ static bool runs_apart(const struct sl_exec *exec)
     return exec->watch != NULL || sl_trace_wants_calls();
 }
 
-bool sl_exec_has_capture(const struct sl_exec *exec, const struct sl_exec_shape *shape, const struct sl_batch *batch,
-                         const struct sl_exec_step *step)
+bool sl_exec_may_start(const struct sl_exec *exec, const struct sl_exec_step *step)
 {
-    if (exec->device_place == SL_PLACE_HOST || runs_apart(exec) || shape == NULL ||
-        (step->update && !exec->captures_update) || exec->graph->output_needed ||
-        (exec->scales_factors && step->course.good_enough > 0))
-        return false;
-    const struct sl_exec_capture *capture = &shape->captures[find_capture(exec, step)];
-    return capture->native && capture->circumstances == get_circumstances(batch);
+    return exec->device_place != SL_PLACE_HOST && !runs_apart(exec) && !(step->update && !exec->captures_update) &&
+           !exec->graph->output_needed && !(exec->scales_factors && step->course.good_enough > 0);
 }
 
 seqlstm_status sl_exec_prepare_capture(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
-                                       const struct sl_exec_capture **out_capture, struct seqlstm_error *err)
+                                       struct sl_exec_capture **out_capture, struct seqlstm_error *err)
 {
     struct sl_exec_capture *capture = &exec->shape->captures[find_capture(exec, step)];
     struct sl_exec_step recorded = *step;
@@ -229,12 +227,29 @@ seqlstm_status sl_exec_prepare_capture(struct sl_exec *exec, const struct sl_exe
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_launch_capture(struct sl_exec *exec, const struct sl_exec_capture *capture,
-                                      const struct sl_exec_step *step, struct seqlstm_error *err)
+/* The frame brings the fields. */
+static seqlstm_status prepare(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
 {
     sl_exec_note_frame(exec);
-    SEQLSTM_TRY(bring(exec, step, err));
-    exec->staged = NULL; /* the frame brings the fields */
+    exec->staged = NULL;
+    return bring(exec, step, err);
+}
+
+seqlstm_status sl_exec_launch_capture(struct sl_exec *exec, struct sl_exec_capture *capture,
+                                      const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(prepare(exec, step, err));
     note_launch(exec, step, capture->marks);
-    return sl_exec_launch(exec, capture, step, err);
+    return sl_exec_launch(exec, capture, step, NULL, err);
+}
+
+seqlstm_status sl_exec_start_calls(struct sl_exec *exec, const struct sl_exec_step *step, sl_exec_calls_fn *calls,
+                                   struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(prepare(exec, step, err));
+    sl_exec_make_frame(exec, &exec->loose);
+    exec->capturing = &exec->loose;
+    const seqlstm_status status = sl_exec_launch(exec, &exec->loose, step, calls, err);
+    exec->capturing = NULL;
+    return status;
 }

@@ -3,12 +3,12 @@
  *
  *   step block | ids [N] | positions [N] || ids and positions of the source's sequences    N: sequences of the envelope
  *
- * Before a step whose calls run one by one, the host fills the block in pinned memory and copies it as a whole. A
- * captured step has a frame (ext/draft/frame.h), which also brings the fields of the batch:
+ * Before a step for whose calls the host waits, it fills the block in pinned memory and copies it as a whole. A step
+ * that is captured or started ahead has a frame (ext/draft/frame.h), which also brings the fields of the batch:
  *
  *   slot of the ring   order | step block | ids, positions, fields of the batch, one after the other
  *
- * A launch fills a slot in pinned memory, copies it on a lane, and lets the queue wait for the copy. The capture begins
+ * A launch fills a slot in pinned memory, copies it on a lane, and lets the queue wait for the copy. The step begins
  * with the copies from the slot and ends with the report. While the device computes a step, the host can launch the
  * next one: what that one depends on (which updates changed something, the loss scale, whether states are reset) is
  * decided on the device, by the rules of the trainer.
@@ -165,7 +165,7 @@ void sl_exec_close_frame(struct sl_exec *exec)
     sl_domain_release_pinned(get_domain(exec), ring->outcomes);
 }
 
-/* ---- both ends, while they are recorded ---------------------------------------------------------------------------
+/* ---- both ends ----------------------------------------------------------------------------------------------------
  */
 
 void sl_exec_note_frame(struct sl_exec *exec)
@@ -190,9 +190,9 @@ static const void *find_entry(const struct sl_exec *exec, const struct sl_exec_e
     return e->is_position ? (const void *)axis->position0 : (const void *)axis->sequence_id;
 }
 
-static void add_entry(struct sl_exec_capture *capture, struct seqlstm_frame *frame, struct sl_exec_entry entry,
-                      void *to, int64_t bytes)
+static void add_entry(struct sl_exec_capture *capture, struct sl_exec_entry entry, void *to, int64_t bytes)
 {
+    struct seqlstm_frame *frame = &capture->begin;
     if (bytes <= 0 || to == NULL)
         return;
     entry.offset = capture->slot_bytes;
@@ -203,19 +203,19 @@ static void add_entry(struct sl_exec_capture *capture, struct seqlstm_frame *fra
         (struct seqlstm_frame_copy){.to = to, .offset = (uint64_t)entry.offset, .bytes = (uint64_t)bytes};
 }
 
-static void add_ids(const struct sl_exec *exec, struct sl_exec_capture *capture, struct seqlstm_frame *frame)
+static void add_ids(const struct sl_exec *exec, struct sl_exec_capture *capture)
 {
     for (int side = 0; side < SL_EXEC_SIDES; side++) {
         const struct seqlstm_axis *axis = &exec->shape->sides[side].steps;
         const int64_t n = axis->device_sequence_id ? exec->shape->sides[side].id_count : 0;
-        add_entry(capture, frame, (struct sl_exec_entry){.tensor = -1, .side = side},
+        add_entry(capture, (struct sl_exec_entry){.tensor = -1, .side = side},
                   (void *)(uintptr_t)axis->device_sequence_id, 8 * n);
-        add_entry(capture, frame, (struct sl_exec_entry){.tensor = -1, .side = side, .is_position = true},
+        add_entry(capture, (struct sl_exec_entry){.tensor = -1, .side = side, .is_position = true},
                   (void *)(uintptr_t)axis->device_position0, 4 * n);
     }
 }
 
-static void add_fields(struct sl_exec *exec, struct sl_exec_capture *capture, struct seqlstm_frame *frame)
+static void add_fields(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
     bool added[SL_EXEC_FIELDS] = {false};
     for (int32_t t = 0; t < exec->graph->tensor_count; t++) {
@@ -224,12 +224,12 @@ static void add_fields(struct sl_exec *exec, struct sl_exec_capture *capture, st
             sl_exec_at(exec, SL_PLACE_HOST, t) == NULL)
             continue;
         added[tensor->role - SL_TENSOR_INPUT] = true;
-        add_entry(capture, frame, (struct sl_exec_entry){.tensor = t}, sl_exec_at(exec, exec->device_place, t),
+        add_entry(capture, (struct sl_exec_entry){.tensor = t}, sl_exec_at(exec, exec->device_place, t),
                   sl_exec_get_bytes(exec, t));
     }
 }
 
-static struct seqlstm_frame make_frame(const struct sl_exec *exec)
+static struct seqlstm_frame make_end(const struct sl_exec *exec)
 {
     const struct sl_exec_place *place = &exec->places[exec->device_place];
     return (struct seqlstm_frame){.struct_size = sizeof(struct seqlstm_frame),
@@ -245,15 +245,18 @@ static struct seqlstm_frame make_frame(const struct sl_exec *exec)
                                   .state_bytes = (uint64_t)exec->state_elems * sizeof(float)};
 }
 
-seqlstm_status sl_exec_begin_frame(struct sl_exec *exec, struct sl_exec_capture *capture, struct seqlstm_error *err)
+void sl_exec_make_frame(struct sl_exec *exec, struct sl_exec_capture *capture)
 {
-    struct seqlstm_frame frame = make_frame(exec);
     capture->entry_count = 0;
     capture->slot_bytes = STEP_ROOM;
-    capture->end = make_frame(exec);
-    add_ids(exec, capture, &frame);
-    add_fields(exec, capture, &frame);
-    return sl_domain_begin_frame(get_domain(exec), &frame, err);
+    capture->begin = capture->end = make_end(exec);
+    add_ids(exec, capture);
+    add_fields(exec, capture);
+}
+
+seqlstm_status sl_exec_begin_frame(struct sl_exec *exec, struct sl_exec_capture *capture, struct seqlstm_error *err)
+{
+    return sl_domain_begin_frame(get_domain(exec), &capture->begin, err);
 }
 
 bool sl_exec_add_to_frame(struct sl_exec_capture *capture, void *to, const void *from, int64_t bytes)
@@ -314,8 +317,16 @@ static seqlstm_status send_slot(struct sl_exec *exec, const struct sl_exec_captu
     return sl_event_wait(get_domain(exec), sent, err);
 }
 
-seqlstm_status sl_exec_launch(struct sl_exec *exec, const struct sl_exec_capture *capture,
-                              const struct sl_exec_step *step, struct seqlstm_error *err)
+static seqlstm_status start_calls(struct sl_exec *exec, struct sl_exec_capture *capture,
+                                  const struct sl_exec_step *step, sl_exec_calls_fn *calls, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(sl_exec_begin_frame(exec, capture, err));
+    SEQLSTM_TRY(calls(exec, step, err));
+    return sl_exec_end_frame(exec, capture, err);
+}
+
+seqlstm_status sl_exec_launch(struct sl_exec *exec, struct sl_exec_capture *capture, const struct sl_exec_step *step,
+                              sl_exec_calls_fn *calls, struct seqlstm_error *err)
 {
     struct sl_exec_ring *ring = &exec->ring;
     struct sl_domain *domain = get_domain(exec);
@@ -326,9 +337,10 @@ seqlstm_status sl_exec_launch(struct sl_exec *exec, const struct sl_exec_capture
     SEQLSTM_TRY(sl_exec_mark_begin(exec, err));
     ring->rows[ring->launched % SL_EXEC_AHEAD] = sl_batch_count_computed_rows(exec->batch);
     exec->captures.ahead += ring->launched > ring->landed;
-    exec->captures.launched++;
+    *(capture->native ? &exec->captures.launched : &exec->captures.uncaptured) += 1;
     ring->launched++;
-    SEQLSTM_TRY(sl_domain_launch(domain, capture->native, err));
+    SEQLSTM_TRY(capture->native ? sl_domain_launch(domain, capture->native, err)
+                                : start_calls(exec, capture, step, calls, err));
     return sl_exec_mark_end(exec, err);
 }
 

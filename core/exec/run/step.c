@@ -2,7 +2,7 @@
 /* One step: checks and binds the batch, runs all calls and reads the results.
  *
  *   check, bind, stage │ clear sums, forward, backward, carry states, update │ stage the next batch, collect
- *                        one by one, or as a capture (capture.c), with the frame of the device (frame.c)
+ *                        one by one, or, with the frame of the device (frame.c), as a capture (capture.c) or ahead
  */
 #include <string.h>
 
@@ -263,7 +263,7 @@ static seqlstm_status run_calls(struct sl_exec *exec, const struct sl_exec_step 
 }
 
 /* Launches a capture of the calls. What a capture without the update leaves to be done follows. */
-static seqlstm_status run_capture(struct sl_exec *exec, const struct sl_exec_capture *capture,
+static seqlstm_status run_capture(struct sl_exec *exec, struct sl_exec_capture *capture,
                                   const struct sl_exec_step *step, struct sl_exec_result *result,
                                   struct seqlstm_error *err)
 {
@@ -308,7 +308,7 @@ seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, c
                            struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
     const struct sl_graph *graph = exec->graph;
-    const struct sl_exec_capture *capture;
+    struct sl_exec_capture *capture;
     struct sl_exec_result result = {0};
     void *read;
     SEQLSTM_TRY(check_batch(exec, batch, err));
@@ -326,16 +326,16 @@ seqlstm_status sl_exec_start(struct sl_exec *exec, const struct sl_batch *batch,
                              bool *out_started, struct seqlstm_error *err)
 {
     const struct sl_exec_ring *ring = &exec->ring;
+    struct sl_exec_capture *capture;
     *out_started = false;
-    if (!sl_exec_has_capture(exec, sl_exec_find_shape(exec, batch), batch, step) ||
-        ring->launched - ring->landed == SL_EXEC_AHEAD)
+    if (!sl_exec_may_start(exec, step) || ring->launched - ring->landed == SL_EXEC_AHEAD)
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_batch(exec, batch, err));
     SEQLSTM_TRY(begin(exec, batch, step, err));
-    const struct sl_exec_capture *capture;
     SEQLSTM_TRY(sl_exec_prepare_capture(exec, step, call_by_call, &capture, err));
     *out_started = true;
-    return sl_exec_launch_capture(exec, capture, step, err);
+    return capture ? sl_exec_launch_capture(exec, capture, step, err)
+                   : sl_exec_start_calls(exec, step, call_by_call, err);
 }
 
 seqlstm_status sl_exec_wait(struct sl_exec *exec, struct sl_exec_result *out_result, struct seqlstm_error *err)

@@ -91,11 +91,11 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
                                   int64_t elems, struct seqlstm_error *err)
 {
     struct seqlstm_binding *binding = NULL;
-    SEQLSTM_TRY(exec->capturing ? bind_captured(exec, v, elems, &binding, err)
-                                : bind_vector(exec, v, elems, &binding, err));
+    SEQLSTM_TRY(sl_exec_is_recording(exec) ? bind_captured(exec, v, elems, &binding, err)
+                                           : bind_vector(exec, v, elems, &binding, err));
     const struct sl_vector_call *call = &exec->plan->vectors[v];
     struct seqlstm_step step = exec->step;
-    if (!exec->capturing) /* only in a capture is it known to be in the operation's place */
+    if (!exec->capturing) /* only in a frame is it known to be in the operation's place */
         step.device = NULL;
     struct seqlstm_forward args = {
         .struct_size = sizeof args,

@@ -75,14 +75,15 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
     const struct sl_exec_captures *captures = sl_exec_get_captures(session->train.exec);
     const struct sl_train_result *train = &result->train;
     json_t *root = json_pack(
-        "{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:{s:I,s:I,s:I,s:o},s:{s:f,s:I},s:o}", "schema",
+        "{s:s,s:s,s:o,s:f,s:f,s:I,s:I,s:I,s:f,s:{s:f,s:f},s:{s:I,s:I,s:I,s:I,s:o},s:{s:f,s:I},s:o}", "schema",
         "seqlstm.summary/1", "end", sl_train_end_get_name(train->end), "metrics", metrics, "seconds", result->seconds,
         "training_seconds", train->progress.seconds, "tokens", (json_int_t)train->progress.tokens, "updates",
         (json_int_t)train->progress.updates, "overflows", (json_int_t)train->overflows, "epochs",
         train->progress.epochs, "waiting", "seconds", train->wait_seconds, "share", train->wait_share, "graphs",
-        "captured", (json_int_t)captures->captured, "launched", (json_int_t)captures->launched, "ahead",
-        (json_int_t)captures->ahead, "refusal", captures->refusal[0] ? json_string(captures->refusal) : json_null(),
-        "idle", "seconds", captures->idle_ns * 1e-9, "gaps", (json_int_t)captures->gaps, "layers", layers);
+        "captured", (json_int_t)captures->captured, "launched", (json_int_t)captures->launched, "uncaptured",
+        (json_int_t)captures->uncaptured, "ahead", (json_int_t)captures->ahead, "refusal",
+        captures->refusal[0] ? json_string(captures->refusal) : json_null(), "idle", "seconds",
+        captures->idle_ns * 1e-9, "gaps", (json_int_t)captures->gaps, "layers", layers);
     json_t *signatures = result->has_test          ? signatures_object(&result->test)
                          : result->train.has_valid ? signatures_object(&result->train.valid)
                                                    : NULL;
