@@ -36,7 +36,7 @@ else:
         calls.write('run\\n')
     rows = [dict(split='train', span='epoch', update=500 * k, seconds=5 + k) for k in range(1, 7)]
     (out / 'metrics.jsonl').write_text(''.join(json.dumps(row) + '\\n' for row in rows))
-    layer = dict(backend='cuda-generic', variant='grid')
+    layer = dict(backend='cuda-generic', variant='resident')
     (out / 'summary.json').write_text(json.dumps(dict(layers=[layer], graphs=None)))
 '''
 
@@ -205,8 +205,8 @@ def check_processors(folder):
 def check_slopes(folder):
     """A step is what is left of the difference: costs of a launch fall out."""
     answer = lambda steps, names: {'bench': [{'variant': name, 'median_ns': 7000 + 500 * steps, 'spread': 0.1} for name in names]}
-    found = layers.get_slopes(answer(layers.SHORT, ['grid', 'cluster']), answer(layers.LONG, ['grid']))
-    expect(found, {'grid': (0.5, 0.1)}, 'slopes')
+    found = layers.get_slopes(answer(layers.SHORT, ['resident', 'cluster_8']), answer(layers.LONG, ['resident']))
+    expect(found, {'resident': (0.5, 0.1)}, 'slopes')
 
 
 TESTS = [('without a GPU', check_without_gpu), ('no time left', check_budget), ('--quick', check_quick), ('cases', check_cases),
