@@ -83,7 +83,8 @@ static seqlstm_status mask_rows(const struct cg_call *call, const float *from, f
                                  .rate = d->rate,
                                  .per_step = d->mask == SEQLSTM_KIND_DROPOUT_STEP,
                                  .on_sequences = (call->binding->bind.flags & SEQLSTM_BIT_BIND_ON_SEQUENCES) != 0};
-    CG_START(call, "dropout", cg_dropout(call->stream, &mask, call->axis, call->rows, d->features, from, to, 0));
+    const struct cg_drop drop = {.mask = mask, .rows = call->rows, .n = d->features, .x = from, .y = to};
+    CG_START(call, "dropout", cg_dropout(call->stream, &drop, call->axis));
     return SEQLSTM_OK;
 }
 

@@ -77,9 +77,6 @@ static seqlstm_status find_dw_h(const struct cg_call *call, const struct cg_stac
     const int64_t rows = s->late ? 2 * s->hidden : s->gh;
     float *to = masked ? cg_workspace(call, l->dw_masked) : dw_h;
     const bool add = call->add && !masked;
-    CG_START(call, "states of the steps before",
-             cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
-                            call->rows, s->out));
     struct cg_rows_product product = {s->late ? -1 : CG_LT_HIDDEN,  y->dv, s->gh, rows, y->h_rows, s->out, to, add,
                                       cg_workspace(call, l->parts), NULL,  n};
     SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &product, err));
@@ -129,6 +126,13 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
                                                cg_workspace(call, l->parts),
                                                NULL,
                                                n};
+    const int64_t h_rows = grad[SEQLSTM_PARAM_W_H] ? call->rows : 0;
+    const struct cg_drop drop =
+        grad[SEQLSTM_PARAM_W_X] ? cg_drop_input(call, s, l, layer, n % s->directions) : (struct cg_drop){.rows = 0};
+    if (h_rows + drop.rows > 0)
+        CG_START(call, "rows for gradients of weights",
+                 cg_step_h_rows(call->stream, call->binding->recurrent->device + call->binding->recurrent->count + n,
+                                h_rows, s->out, &drop));
     if (grad[SEQLSTM_PARAM_W_X])
         SEQLSTM_TRY(cg_recurrent_multiply_rows(call, s, l, &w_x, err));
     if (grad[SEQLSTM_PARAM_W_H])
@@ -259,7 +263,6 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
     struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = r->device_run + r->count + n, *y = &r->host[n], *run = &r->run[n];
-    SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     if (s->folded)
         SEQLSTM_TRY(cg_fold_finish_back(call, s, n, err));
     if (!cg_begins_itself(call->op->variant) && (run->dh0 || run->dc0))
@@ -278,7 +281,6 @@ static seqlstm_status finish_stepwise(const struct cg_call *call, const struct c
 {
     const int64_t n = layer * s->directions + direction;
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-    SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
     return find_weights(call, s, l, layer, n, &call->binding->recurrent->host[n], err);
 }
 
@@ -318,7 +320,7 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     }
     if (s.folded)
         cg_fold_make_backward(call, &s, &l);
-    SEQLSTM_TRY(cg_store_layers(call, true, err));
+    SEQLSTM_TRY(cg_store_layers(call, true, NULL, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx =
             layer == 0 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_BIT_BACKWARD_INPUTS) : below[(layer - 1) % 2];

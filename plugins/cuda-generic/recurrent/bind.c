@@ -5,6 +5,7 @@
 #include "common/align.h"
 #include "cuda-generic/gemm/gemm.h"
 #include "cuda-generic/ops/product.h"
+#include "cuda-generic/recurrent/kernels/prepare.h"
 #include "cuda-generic/recurrent/recurrent.h"
 #include "cuda-generic/rows/rows.h"
 #include "cuda-generic/recurrent/kernels/step_tile.h"
@@ -397,31 +398,44 @@ seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack 
     return SEQLSTM_OK;
 }
 
+static struct cg_drop make_drop(const struct cg_call *call, const struct cg_stack *s, int64_t layer, int64_t direction)
+{
+    return (struct cg_drop){.mask = {.live = call->live,
+                                     .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
+                                     .rate = s->desc->dropout},
+                            .rows = call->rows,
+                            .n = cg_layer_width(s, layer)};
+}
+
 seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *s, int64_t layer, int64_t direction,
                             const float *x, float *to, bool add, struct seqlstm_error *err)
 {
-    const struct cg_mask mask = {.live = call->live,
-                                 .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_INPUT),
-                                 .rate = s->desc->dropout};
-    CG_START(call, "input mask",
-             cg_dropout(call->stream, &mask, call->axis, call->rows, cg_layer_width(s, layer), x, to, add));
+    struct cg_drop drop = make_drop(call, s, layer, direction);
+    drop.x = x;
+    drop.y = to;
+    drop.add = add;
+    CG_START(call, "input mask", cg_dropout(call->stream, &drop, call->axis));
     return SEQLSTM_OK;
 }
 
-seqlstm_status cg_mask_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                             int64_t layer, int64_t direction, struct seqlstm_error *err)
+struct cg_drop cg_drop_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                             int64_t layer, int64_t direction)
 {
-    return l->x_masked < 0 ? SEQLSTM_OK
-                           : cg_mask_rows(call, s, layer, direction, cg_layer_input(call, s, l, layer),
-                                          cg_workspace(call, l->x_masked), false, err);
+    if (l->x_masked < 0)
+        return (struct cg_drop){.rows = 0};
+    struct cg_drop drop = make_drop(call, s, layer, direction);
+    drop.x = cg_layer_input(call, s, l, layer);
+    drop.y = cg_workspace(call, l->x_masked);
+    return drop;
 }
 
-seqlstm_status cg_store_layers(const struct cg_call *call, bool back, struct seqlstm_error *err)
+seqlstm_status cg_store_layers(const struct cg_call *call, bool back, const struct cg_drop *drop,
+                               struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t first = back ? r->count : 0;
     CG_START(call, "copying the layers' structs",
-             cg_layer_store(call->stream, r->host, r->count, &call->live, r->device + first));
+             cg_layer_prepare(call->stream, r->host, r->count, &call->live, drop, r->device + first));
     if (r->run != r->host)
         CG_START(call, "copying the layers' structs",
                  cg_layer_store(call->stream, r->run, r->count, &call->live, r->device_run + first));

@@ -68,8 +68,11 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = call->binding->recurrent->device + n, *host = &call->binding->recurrent->host[n];
     SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-    SEQLSTM_TRY(cg_mask_input(call, s, l, layer, direction, err));
-    const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
+    const float *x = cg_layer_input(call, s, l, layer);
+    if (l->x_masked >= 0 && n > 0) /* that of the first is masked already */
+        SEQLSTM_TRY(cg_mask_rows(call, s, layer, direction, x, cg_workspace(call, l->x_masked), false, err));
+    if (l->x_masked >= 0)
+        x = cg_workspace(call, l->x_masked);
     SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, l, x, host->u, err));
     if (s->folded)
         SEQLSTM_TRY(cg_fold_begin(call, s, n, err));
@@ -156,7 +159,8 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
     }
     if (s.folded)
         cg_fold_make_forward(call, &s, &l);
-    SEQLSTM_TRY(cg_store_layers(call, false, err));
+    const struct cg_drop drop = cg_drop_input(call, &s, &l, 0, 0);
+    SEQLSTM_TRY(cg_store_layers(call, false, &drop, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));

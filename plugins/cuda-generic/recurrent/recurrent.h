@@ -17,6 +17,7 @@
 #define CG_RECURRENT_H
 
 #include "cuda-generic/recurrent/kernels/layer.h"
+#include "cuda-generic/rows/rows.h"
 #include "cuda-generic/plugin.h"
 
 /* Sizes that follow from a descriptor. */
@@ -85,17 +86,18 @@ void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t
 /* Fills what forward and backward have in common. */
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction);
-/* Copies the binding's layers to the device. */
-seqlstm_status cg_store_layers(const struct cg_call *call, bool back, struct seqlstm_error *err);
+/* Copies the binding's layers to the device, and masks the input of the first; NULL: it has no mask. */
+seqlstm_status cg_store_layers(const struct cg_call *call, bool back, const struct cg_drop *drop,
+                               struct seqlstm_error *err);
 /* The masks per sequence, if there are any. That of h is drawn into the loop's own part of the workspace. That of the
- * input is drawn where it is used: to [rows, width] (+)= x times the mask. */
+ * input is drawn where it is used: to [rows, width] (+)= x times the mask. cg_drop_input: the masked input of a layer,
+ * in the workspace; no rows without a mask. */
 seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction, struct seqlstm_error *err);
 seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *stack, int64_t layer, int64_t direction,
                             const float *x, float *to, bool add, struct seqlstm_error *err);
-/* The masked input of a layer, in the workspace. */
-seqlstm_status cg_mask_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                             int64_t layer, int64_t direction, struct seqlstm_error *err);
+struct cg_drop cg_drop_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                             int64_t layer, int64_t direction);
 
 /* Runs a time loop, kernel by kernel or as its capture. `loop` launches all its kernels, for all directions of the
  * layer whose first has number `index`. */

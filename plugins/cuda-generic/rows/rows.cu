@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Row-wise operations without sums over a row. See rows.h. */
 #include "cuda-generic/device/device.h"
+#include "cuda-generic/rows/drop.h"
 #include "cuda-generic/rows/rows.h"
 
 /* ---- activations ------------------------------------------------------------------------------------------ */
@@ -90,34 +91,16 @@ extern "C" int cg_activation_backward(void *stream, const struct seqlstm_activat
 
 /* ---- masks ------------------------------------------------------------------------------------------------ */
 
-static __device__ float draw_mask(const struct cg_mask &m, uint64_t key, const struct cg_axis &axis, int64_t sequence,
-                                  uint32_t t, int64_t element)
+static __global__ void dropout(const __grid_constant__ struct cg_drop d, struct cg_axis axis)
 {
-    const uint32_t position = axis.position0[sequence];
-    const uint32_t step = m.per_step ? position + axis.t0 + t : axis.stream ? position : 0;
-    return seqlstm_mask(key, (uint64_t)element, step, axis.sequence_id[sequence], m.rate);
-}
-
-/* On the sequences axis the step is 0. */
-static __global__ void dropout(struct cg_mask m, struct cg_axis axis, int64_t rows, int64_t n, const float *x, float *y,
-                               int add)
-{
-    const uint64_t key = cg_live_key(&m.live, m.stream);
-    CG_FOR_EACH(e, rows * n)
-    {
-        const int64_t r = e / n, k = e % n;
-        const float factor = m.on_sequences
-                                 ? seqlstm_mask(key, (uint64_t)k, 0, axis.sequence_id[r], m.rate)
-                                 : draw_mask(m, key, axis, axis.row_sequence[r], (uint32_t)axis.row_step[r], k);
-        y[e] = add ? y[e] + x[e] * factor : x[e] * factor;
-    }
+    cg_drop(d, axis);
 }
 
 static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int64_t n, float *out)
 {
     const uint64_t key = cg_live_key(&m.live, m.stream);
     CG_FOR_EACH(e, axis.sequences * n)
-    out[e] = draw_mask(m, key, axis, e / n, 0, e % n);
+    out[e] = cg_draw_mask(m, key, axis, e / n, 0, e % n);
 }
 
 static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float *x, float *y, int add)
@@ -131,12 +114,11 @@ static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float 
     }
 }
 
-extern "C" int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
-                          const float *x, float *y, int32_t add)
+extern "C" int cg_dropout(void *stream, const struct cg_drop *drop, const struct cg_axis *axis)
 {
-    const struct cg_mask m = *mask;
+    const struct cg_drop d = *drop;
     const struct cg_axis a = *axis;
-    return GPU_LAUNCH(stream, cg_blocks(rows * n), CG_THREADS, 0, dropout, m, a, rows, n, x, y, add);
+    return GPU_LAUNCH(stream, cg_blocks(d.rows * d.n), CG_THREADS, 0, dropout, d, a);
 }
 
 extern "C" int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n,

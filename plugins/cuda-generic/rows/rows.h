@@ -32,9 +32,16 @@ struct cg_mask {
     int32_t reserved0;
 };
 
-/* y = x * mask (+ y); backward is the same. */
-int cg_dropout(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t rows, int64_t n,
-               const float *x, float *y, int32_t add);
+/* y [rows, n] = x * mask (+ y); backward is the same. */
+struct cg_drop {
+    struct cg_mask mask;
+    int64_t rows, n;
+    const float *x;
+    float *y;
+    int32_t add;
+    int32_t reserved0;
+};
+int cg_dropout(void *stream, const struct cg_drop *drop, const struct cg_axis *axis);
 /* mask [sequences, n]: the mask itself, for masks per sequence. */
 int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n, float *out);
 /* y = x * the weight mask over `elems` elements (+ y); only live, stream and rate of `mask` are used. */

@@ -3,6 +3,7 @@
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/recurrent/kernels/cell.h"
 #include "cuda-generic/recurrent/kernels/step.h"
+#include "cuda-generic/rows/drop.h"
 
 static __global__ void begin_back(const struct cg_layer *y, int64_t sequences)
 {
@@ -25,7 +26,7 @@ static __global__ void finish_back(const struct cg_layer *y, int64_t sequences)
         y->dc0[e] = y->dc[e];
 }
 
-static __global__ void h_rows(const struct cg_layer *y, int64_t rows)
+static __device__ __forceinline__ void find_h_rows(const struct cg_layer *y, int64_t rows)
 {
     CG_FOR_EACH(e, rows * y->out)
     {
@@ -33,6 +34,17 @@ static __global__ void h_rows(const struct cg_layer *y, int64_t rows)
         const int64_t before = cg_row_before(y, y->axis.row_step[r], b);
         y->h_rows[e] = cg_h_before(y, before, b, k) * cg_or_one(y->mask_h, b * y->out + k);
     }
+}
+
+static __global__ void h_rows(const struct cg_layer *y, int64_t rows)
+{
+    find_h_rows(y, rows);
+}
+
+static __global__ void masked_rows(const struct cg_layer *y, int64_t rows, const __grid_constant__ struct cg_drop drop)
+{
+    cg_drop(drop, y->axis);
+    find_h_rows(y, rows);
 }
 
 extern "C" int cg_step_begin_back(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden,
@@ -49,9 +61,13 @@ extern "C" int cg_step_finish_back(void *stream, const struct cg_layer *layer, i
                       sequences);
 }
 
-extern "C" int cg_step_h_rows(void *stream, const struct cg_layer *layer, int64_t rows, int64_t out)
+extern "C" int cg_step_h_rows(void *stream, const struct cg_layer *layer, int64_t rows, int64_t out,
+                              const struct cg_drop *drop)
 {
-    return GPU_LAUNCH(stream, cg_blocks(rows * out), CG_THREADS, 0, h_rows, layer, rows);
+    const struct cg_drop d = *drop;
+    const int64_t most = d.rows * d.n > rows * out ? d.rows * d.n : rows * out;
+    return d.rows > 0 ? GPU_LAUNCH(stream, cg_blocks(most), CG_THREADS, 0, masked_rows, layer, rows, d)
+                      : GPU_LAUNCH(stream, cg_blocks(most), CG_THREADS, 0, h_rows, layer, rows);
 }
 
 static __global__ void split_back(const struct cg_layer *y, int64_t t, int64_t m)
