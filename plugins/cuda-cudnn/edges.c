@@ -8,23 +8,17 @@ static bool is_direct(const struct cdn_call *call, const void *slot)
     return !cdn_is_narrow(&call->op->desc) && (uintptr_t)slot % CDN_POINTER_ALIGNMENT == 0;
 }
 
-static seqlstm_status give(const struct cdn_call *call, void *to, const void *from, int64_t elems,
-                           struct seqlstm_error *err)
+struct cdn_moves cdn_moves_make(const struct cdn_call *call)
 {
-    return cdn_elements_give(call->op, call->stream, to, from, elems, err);
+    return (struct cdn_moves){.in = {.op = call->op, .stream = call->stream, .direction = CDN_GIVE},
+                              .out = {.op = call->op, .stream = call->stream, .direction = CDN_TAKE}};
 }
 
-static seqlstm_status take(const struct cdn_call *call, void *to, const void *from, int64_t elems,
-                           struct seqlstm_error *err)
-{
-    return cdn_elements_take(call->op, call->stream, to, from, elems, err);
-}
-
-seqlstm_status cdn_edge_read(const struct cdn_call *call, void *slot, void *place, int64_t elems,
-                             const void **out_pointer, struct seqlstm_error *err)
+seqlstm_status cdn_edge_read(const struct cdn_call *call, struct cdn_moves *moves, void *slot, void *place,
+                             int64_t elems, const void **out_pointer, struct seqlstm_error *err)
 {
     if (!is_direct(call, slot)) {
-        SEQLSTM_TRY(give(call, place, slot, elems, err));
+        SEQLSTM_TRY(cdn_ranges_put(&moves->in, place, slot, elems, err));
         slot = place;
     }
     *out_pointer = slot;
@@ -36,10 +30,10 @@ void *cdn_edge_write(const struct cdn_call *call, void *slot, void *place)
     return slot != NULL && is_direct(call, slot) ? slot : place;
 }
 
-seqlstm_status cdn_edge_written(const struct cdn_call *call, void *slot, const void *written, int64_t elems,
+seqlstm_status cdn_edge_written(struct cdn_moves *moves, void *slot, const void *written, int64_t elems,
                                 struct seqlstm_error *err)
 {
-    return slot == NULL || slot == written ? SEQLSTM_OK : take(call, slot, written, elems, err);
+    return slot == NULL || slot == written ? SEQLSTM_OK : cdn_ranges_put(&moves->out, slot, written, elems, err);
 }
 
 /* ---- states ----------------------------------------------------------------------------------------------------- */
@@ -68,8 +62,8 @@ static bool used_directly(const struct cdn_call *call, const struct cdn_net *net
     return get_count(call, net) == 1 && is_direct(call, get_slot(call, net, s, 0));
 }
 
-seqlstm_status cdn_states_read(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s,
-                               const void **out_pointer, struct seqlstm_error *err)
+seqlstm_status cdn_states_read(const struct cdn_call *call, struct cdn_moves *moves, const struct cdn_net *net,
+                               const struct cdn_states *s, const void **out_pointer, struct seqlstm_error *err)
 {
     const int64_t elems = call->binding->shape.sequences * s->width;
     const uint64_t bytes = (uint64_t)elems * cdn_element_bytes(&call->op->desc);
@@ -81,7 +75,7 @@ seqlstm_status cdn_states_read(const struct cdn_call *call, const struct cdn_net
     for (int64_t k = 0; *out_pointer == together && k < get_count(call, net); k++) {
         const void *slot = get_slot(call, net, s, k);
         if (slot != NULL)
-            SEQLSTM_TRY(give(call, together + (uint64_t)k * bytes, slot, elems, err));
+            SEQLSTM_TRY(cdn_ranges_put(&moves->in, together + (uint64_t)k * bytes, slot, elems, err));
         else
             SEQLSTM_TRY(gpu_fill(call->op->ordinal, call->stream, together + (uint64_t)k * bytes, 0, bytes, err));
     }
@@ -96,8 +90,8 @@ void *cdn_states_write(const struct cdn_call *call, const struct cdn_net *net, c
                                        : call->workspace + call->run->places.states[s->place];
 }
 
-seqlstm_status cdn_states_written(const struct cdn_call *call, const struct cdn_net *net, const struct cdn_states *s,
-                                  struct seqlstm_error *err)
+seqlstm_status cdn_states_written(const struct cdn_call *call, struct cdn_moves *moves, const struct cdn_net *net,
+                                  const struct cdn_states *s, struct seqlstm_error *err)
 {
     const int64_t elems = call->binding->shape.sequences * s->width;
     const uint64_t bytes = (uint64_t)elems * cdn_element_bytes(&call->op->desc);
@@ -106,6 +100,7 @@ seqlstm_status cdn_states_written(const struct cdn_call *call, const struct cdn_
         return SEQLSTM_OK;
     for (int64_t k = 0; k < get_count(call, net); k++)
         if (get_slot(call, net, s, k) != NULL)
-            SEQLSTM_TRY(take(call, get_slot(call, net, s, k), together + (uint64_t)k * bytes, elems, err));
+            SEQLSTM_TRY(
+                cdn_ranges_put(&moves->out, get_slot(call, net, s, k), together + (uint64_t)k * bytes, elems, err));
     return SEQLSTM_OK;
 }

@@ -8,30 +8,6 @@
 #include "common/cuda_cast.h"
 #endif
 
-seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
-                                 struct seqlstm_error *err)
-{
-#if GPU_KERNELS
-    if (cdn_is_narrow(&op->desc))
-        return gpu_check_launch(op->ordinal,
-                                gpu_cast(stream, SEQLSTM_DTYPE_FLOAT32, op->desc.head.dtype_compute, elems, from, to),
-                                "cast", err);
-#endif
-    return gpu_copy(op->ordinal, stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float), err);
-}
-
-seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
-                                 struct seqlstm_error *err)
-{
-#if GPU_KERNELS
-    if (cdn_is_narrow(&op->desc))
-        return gpu_check_launch(op->ordinal,
-                                gpu_cast(stream, op->desc.head.dtype_compute, SEQLSTM_DTYPE_FLOAT32, elems, from, to),
-                                "cast", err);
-#endif
-    return gpu_copy(op->ordinal, stream, SEQLSTM_COPY_WITHIN, to, from, (uint64_t)elems * sizeof(float), err);
-}
-
 seqlstm_status cdn_ranges_put(struct cdn_ranges *p, void *to, const void *from, int64_t elems,
                               struct seqlstm_error *err)
 {

@@ -31,14 +31,6 @@ static inline cudnnDataType_t cdn_data_type(const struct seqlstm_recurrent_desc 
                : (d->head.dtype_compute == SEQLSTM_DTYPE_BFLOAT16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT);
 }
 
-/* Copies `elems` elements of the host to cuDNN. [queue] */
-seqlstm_status cdn_elements_give(const struct seqlstm_op *op, void *stream, void *to, const float *from, int64_t elems,
-                                 struct seqlstm_error *err);
-
-/* Copies them back. [queue] */
-seqlstm_status cdn_elements_take(const struct seqlstm_op *op, void *stream, float *to, const void *from, int64_t elems,
-                                 struct seqlstm_error *err);
-
 /* Many ranges, collected and then copied in few launches; without nvcc, each by a copy of its own. Begin with {.op,
  * .stream, .direction}. */
 enum cdn_direction { CDN_GIVE, CDN_TAKE, CDN_TAKE_ADD }; /* to cuDNN; back; back, added in float32 (16 bits only) */

@@ -133,7 +133,8 @@ seqlstm_status cdn_weights_pack(const struct seqlstm_op *op, void *stream, void 
                                 struct seqlstm_error *err);
 /* Call before BackwardWeights: clears the gradients, or copies the earlier ones if they are added to. */
 seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_error *err);
-seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err);
+/* Call after it: adds the gradients to what is to be copied; if they are added to float32 ones, copies them itself. */
+seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct cdn_ranges *out, struct seqlstm_error *err);
 
 /* binding.c. UNSUPPORTED if cuDNN refuses the shape under every plan. [queue] */
 seqlstm_status cdn_binding_create(const struct seqlstm_op *op, struct seqlstm_queue *queue,

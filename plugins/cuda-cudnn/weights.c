@@ -51,14 +51,21 @@ static bool adds_inside(const struct cdn_call *call)
     return (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !cdn_is_narrow(&call->op->desc);
 }
 
+static seqlstm_status collect_gradients(const struct cdn_call *call, struct cdn_ranges *ranges,
+                                        struct seqlstm_error *err)
+{
+    unsigned char *gradients = call->workspace + call->run->places.gradients;
+    for (int32_t k = 0; k < call->plan->count; k++)
+        SEQLSTM_TRY(
+            collect(ranges, &call->plan->nets[k], call->grads, gradients + call->plan->nets[k].gradient_offset, err));
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status copy_gradients(const struct cdn_call *call, enum cdn_direction direction,
                                      struct seqlstm_error *err)
 {
     struct cdn_ranges ranges = {.op = call->op, .stream = call->stream, .direction = direction};
-    unsigned char *gradients = call->workspace + call->run->places.gradients;
-    for (int32_t k = 0; k < call->plan->count; k++)
-        SEQLSTM_TRY(
-            collect(&ranges, &call->plan->nets[k], call->grads, gradients + call->plan->nets[k].gradient_offset, err));
+    SEQLSTM_TRY(collect_gradients(call, &ranges, err));
     return cdn_ranges_copy(&ranges, err);
 }
 
@@ -69,8 +76,8 @@ seqlstm_status cdn_gradients_begin(const struct cdn_call *call, struct seqlstm_e
     return adds_inside(call) ? copy_gradients(call, CDN_GIVE, err) : SEQLSTM_OK;
 }
 
-seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct seqlstm_error *err)
+seqlstm_status cdn_gradients_end(const struct cdn_call *call, struct cdn_ranges *out, struct seqlstm_error *err)
 {
     const bool add = (call->parts & SEQLSTM_BIT_BACKWARD_ACCUMULATE) && !adds_inside(call);
-    return copy_gradients(call, add ? CDN_TAKE_ADD : CDN_TAKE, err);
+    return add ? copy_gradients(call, CDN_TAKE_ADD, err) : collect_gradients(call, out, err);
 }

@@ -146,6 +146,29 @@ def check_float16(folder):
         raise AssertionError(f'{overflows} overflows on {used["r"]}, with the losses {losses}')
 
 
+STREAM = """seqlstm: 1
+seed: 3
+precision: bfloat16
+data: {{type: text, train: {{file: {folder}/t.txt}}, tokenizer: whitespace, batch_size: 4, batching: {{unit: stream, bptt: 3}}}}
+model: [{{type: embedding, dim: 8}}, {{type: lstm, name: r, units: 8, layers: 2, return_sequences: true}}, {{type: output, activation: softmax}}]
+train: {{epochs: 2, optimizer: {{type: adam, learning_rate: 0.001}}}}
+backends: [{cudnn}, cuda-generic]
+dispatch: {{policy: order, pin: {{r: "cuda-cudnn:standard"}}}}
+"""
+CASTS = 5  # parameters; what forward reads and writes; what backward reads and writes
+
+
+def check_casts(folder):
+    """An update of two layers in 16 bits whose states are carried: as few launches of casts as there are moments."""
+    (folder / 't.txt').write_text(' '.join(f'w{(i * 7 + i // 5) % 11}' for i in range(80)) + '\n')
+    (folder / 'm.yaml').write_text(STREAM.format(folder=folder, cudnn=CUDNN))
+    run(['run', folder / 'm.yaml', '--out', folder / 'out', '--quiet'], SEQLSTM_EMULATED_NODES=str(folder / 'nodes.txt'))
+    captures = [json.loads(line) for line in (folder / 'nodes.txt').read_text().splitlines()]
+    casts = [sum('cast' in str(node) for node in capture) for capture in captures]
+    if not 0 < max(casts, default=0) <= CASTS:
+        raise AssertionError(f'{casts} launches of casts: {captures}')
+
+
 def check_refused_batches(folder):
     """small_h refuses the last batch, in forward or in backward: that batch runs under the standard algorithm."""
     for part in ('forward', 'data', 'weights'):
@@ -310,7 +333,8 @@ def check_broken(folder):
     compare(got, expected, 'broken')
 
 
-TESTS = [('cells', check_cells), ('variants', check_variants), ('compiled networks', check_builds), ('copies', check_copies),
+TESTS = [('cells', check_cells), ('variants', check_variants), ('compiled networks', check_builds), ('launches of casts', check_casts),
+         ('copies', check_copies),
          ('bfloat16', check_bfloat16), ('float16', check_float16), ('refused batches', check_refused_batches),
          ('a refused variant', check_refused_variant),
          ('mixed variants', check_mixed), ('mixed variants that do not go together', check_mixed_refused),
