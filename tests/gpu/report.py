@@ -140,6 +140,16 @@ def write_processors(rows):
     return lines + ([] if rows else ['| not measured | | | | | | | | |'])
 
 
+def write_kit(rows):
+    """What the conformance kit's time consists of."""
+    lines = ['', '| conformance, ms | process | first case | a later case |', '| --- | --- | --- | --- |']
+    for t in rows:
+        measured = f'{t["process_ms"]:.0f} | {t["first_ms"]:.1f} | {t["later_ms"]:.1f}' if 'first_ms' in t else \
+            f'not measured: {t["why"]} | | '
+        lines.append(f'| {t["plugin"]}:{t["variant"]} | {measured} |')
+    return lines + ([] if rows else ['| not measured | | | |'])
+
+
 # ---- a layer alone, beside what no kernel passes ----------------------------------------------------------------------
 
 def find_floor(layer):
@@ -194,6 +204,7 @@ def main():
               'timings': read_json(logs / 'timings.json', {'cases': []}), 'profile': read_json(logs / 'profile.json', []),
               'latencies': read_latencies(logs / 'latencies.log'), 'layers': read_json(logs / 'layers.json', []),
               'recurrence': read_json(logs / 'recurrence.json', []), 'processors': read_json(logs / 'processors.json', []),
+              'kit_times': read_json(logs / 'kit_times.json', []),
               'ptb': [json.loads(path.read_text()) for path in sorted(logs.glob('ptb-*.json'))],
               'crossover': read_json(logs / 'crossover.json', {'why': 'not measured'})}
     (out / 'results.json').write_text(json.dumps(result, indent=1) + '\n')
@@ -205,6 +216,7 @@ def main():
     lines += write_plain(timed) + write_options(timed) + write_lengths(timed)
     lines += write_profile(result['profile']) + write_latencies(result['latencies'])
     lines += write_recurrence(result['recurrence']) + write_ptb(result['ptb']) + write_processors(result['processors'])
+    lines += write_kit(result['kit_times'])
     lines += write_crossover(result['crossover']) + write_layers(result['layers']) + write_products(result['layers'])
     (out / 'results.md').write_text('\n'.join(lines) + '\n')
     print('\n'.join(lines))

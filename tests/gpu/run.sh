@@ -9,8 +9,8 @@
 #
 #   --quick        150 s: kernels that are new, the first timings, steps of the recurrence, conformance of both plugins, a profile,
 #                  latencies, training against the CPU
-#   --full         400 s: kernels that are new, the 24 timings, steps of the recurrence, all cases of conformance, ptb-small,
-#                  GPU or CPU, the GPU beside the CPU, layers alone, compute-sanitizer
+#   --full         400 s: kernels that are new, the 24 timings, steps of the recurrence, all cases of conformance and what their
+#                  time consists of, ptb-small, GPU or CPU, the GPU beside the CPU, layers alone, compute-sanitizer
 #   --grid         every timing, 570 s at a time: with the same OUT the next call goes on where this one ended
 #   --ptb-medium   trains that model alone to its perplexity, without a limit
 #   --rehearse     the same steps with small sizes: shows quickly, on any device, whether all of them run; the figures mean
@@ -120,7 +120,7 @@ plugins=$(awk '$1 ~ /^cuda-/ && $2 == "ok" {print $1}' "$logs/backends.txt")
 if [ -z "$plugins" ]; then
     why=$(awk '$1 == "cuda-generic" {$1 = $2 = ""; print}' "$logs/backends.txt" | sed 's/^ *//' | head -1)
     why="no CUDA plugin works here${why:+: $why}"
-    for name in new-kernels timings recurrence conformance profile latencies train ptb-small crossover processors layers memcheck racecheck racecheck-large; do
+    for name in new-kernels timings recurrence conformance profile latencies train ptb-small crossover processors layers kit-times memcheck racecheck racecheck-large; do
         not_run "$name" "$why"
     done
     python3 "$tests/timings.py" --mode "${mode/ptb-medium/full}" --not-run "$why" --out "$logs/timings.json" >/dev/null
@@ -209,6 +209,13 @@ layers() { # LIMIT_S FLAGS...
         --seconds "$(within "$limit")" "$@"
 }
 
+kit_times() { # LIMIT_S
+    local flags=()
+    for plugin in $plugins; do flags+=(--plugin "$plugin"); done
+    step kit-times "$1" 10 python3 "$tests/kit_times.py" --program "$program" "${flags[@]}" --out "$logs/kit_times.json" \
+        --seconds "$(within "$1")"
+}
+
 sanitize() {
     local sanitizer tool
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
@@ -247,6 +254,7 @@ full)
     timings 160
     recurrence 45 7
     conformance 120 --full
+    kit_times 30
     profile 40 6
     latencies
     ptb ptb-small 100 70

@@ -12,6 +12,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import cases
+import kit_times
 import layers
 import recurrence
 import tap
@@ -112,7 +113,7 @@ def check_full(folder):
     said = f'{done.stdout}{done.stderr}'
     # Of the texts here, any model has another perplexity than the published one.
     ended = {step['name']: step['exit'] for step in results['steps']}
-    expected = ['new-kernels', 'timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'latencies',
+    expected = ['new-kernels', 'timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'kit-times', 'profile', 'latencies',
                 'ptb-small', 'crossover', 'processors', 'train-cuda-generic', 'train-cuda-cudnn', 'layers', 'memcheck', 'racecheck', 'racecheck-large']
     expect(ended, {name: '1' if name == 'ptb-small' else '0' for name in expected}, f'steps of\n{said}')
     expect(results['device'], f'{DEVICE} (rehearsal)', 'the device')
@@ -120,6 +121,7 @@ def check_full(folder):
     expect(len(results['timings']['cases']), len(cases.list_full()), 'timings')
     expect(len(results['recurrence']), len(recurrence.BARS), 'steps of the recurrence')
     expect(results['ptb'][0]['model'], 'ptb-small', 'the trained model')
+    expect(len(results['kit_times']), 2 * kit_times.REHEARSED, 'variants whose conformance is timed')
     shapes = {(row['pass'], row['dtype'], row['batch'], row['hidden']) for row in results['layers'] if 'pass' in row}
     expect(shapes, set(layers.LAYERS[:layers.REHEARSED]), 'layers')
     expect(len([row for row in results['layers'] if 'rows' in row]), len(layers.PRODUCTS), 'products')
@@ -127,7 +129,35 @@ def check_full(folder):
         raise AssertionError('results.md hides that it was a rehearsal')
 
 
-TESTS = [('--full', check_full)]
+def list_bundle(folder, *flags):
+    archive = folder / 'bundle.tar.gz'
+    done = subprocess.run([SOURCE / 'tools/bundle.sh', *flags, folder / 'build', archive], capture_output=True, text=True,
+                          env={**os.environ, 'SEQLSTM_DATA': str(folder / 'data'), 'LD_LIBRARY_PATH': str(EMULATED)})
+    if done.returncode or not re.search(r'MB; with \d+ MB of tracked files, of 67 MB', done.stdout):
+        raise AssertionError(f'bundle.sh {flags}: exit {done.returncode}, {done.stdout}{done.stderr}')
+    return set(subprocess.run(['tar', '-tzf', archive], check=True, capture_output=True, text=True).stdout.split())
+
+
+def check_bundle(folder):
+    """Every script that run.sh starts is in the bundle; the text may be left out."""
+    (folder / 'data/ptb').mkdir(parents=True)
+    texts = {f'seqlstm-gpu/data/ptb/ptb.{part}.txt' for part in ('train', 'valid', 'test')}
+    for part in ('train', 'valid', 'test'):
+        (folder / f'data/ptb/ptb.{part}.txt').write_text('a b\n')
+    make_build(folder / 'build')
+    whole, without = list_bundle(folder), list_bundle(folder, '--without-text')
+    expect({name for name in whole - without if not name.endswith('/')}, texts, 'what --without-text leaves out')
+    for script in re.findall(r'"\$tests/(\w+\.py)"', (HERE / 'run.sh').read_text()):
+        if f'seqlstm-gpu/tests/{script}' not in whole:
+            raise AssertionError(f'the bundle has no {script}')
+    wrong = subprocess.run([SOURCE / 'tools/bundle.sh', '--fast', folder / 'build', folder / 'x'], capture_output=True, text=True)
+    shown = subprocess.run([SOURCE / 'tools/bundle.sh', '--help'], capture_output=True, text=True)
+    expect((wrong.returncode, shown.returncode), (2, 0), 'exit statuses')
+    if '--architecture NN' not in shown.stdout or 'set -euo' in shown.stdout:
+        raise AssertionError(shown.stdout)
+
+
+TESTS = [('bundle', check_bundle), ('--full', check_full)]
 
 
 if __name__ == '__main__':

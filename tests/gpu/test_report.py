@@ -46,6 +46,8 @@ def make_results():
     trained = [{'model': name, 'perplexity': perplexity + 1.9, 'published': perplexity, 'seqlstm': {'s': 1.39},
                 'torch': {'why': 'late'}, 'torch_graph': {'s': 2.0}} for name, perplexity in (('ptb-small', 114.5), ('ptb-medium', 82.7))]
     return {'profile': [profiled], 'ptb': trained, 'timings': {'cases': timed}, 'layers': layers, 'crossover': {'rows': rows, 'auto': auto}, 'recurrence': steps,
+            'kit_times': [{'plugin': 'cuda-cudnn', 'variant': 'small_h', 'process_ms': 812.4, 'first_ms': 95.04, 'later_ms': 21.5},
+                          {'plugin': 'cuda-cudnn', 'variant': 'standard', 'why': 'late'}],
             'processors': [{'hidden': 64, 'batch': 32, 'training': sides, 'inference': {**sides, 'cpu': {'why': 'late'}}}]}
 
 
@@ -151,6 +153,7 @@ def check_files(folder):
                  '| graph node | 1 | 256 | 0.490 |', '| training | 16 | 768 | bfloat16 | cuda-generic:small | 1.88 | 1.90 | 2.94 | 3.00 |',
                  '| training | 32 | 64 | 0.100 | 5.000 | 50.00 | 10.000 | 100.00 | 80.00 |',
                  '| inference | 32 | 64 | 0.100 | not measured | not measured | 10.000 | 100.00 | 80.00 |',
+                 '| cuda-cudnn:small_h | 812 | 95.0 | 21.5 |', '| cuda-cudnn:standard | not measured: late |',
                  'overtakes the CPU (configs/gpu-or-cpu.yaml): batch 4', '| 16 | cuda-generic | cuda-cudnn |'):
         if part not in text:
             raise AssertionError(f'`{part}` is missing:\n{text}')

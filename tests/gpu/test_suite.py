@@ -84,7 +84,7 @@ def check_budget(folder):
     done = run_suite(folder, '--full', '--seconds', '0')
     steps = json.loads((folder / 'out/results.json').read_text())['steps']
     late = [step['name'] for step in steps if step['exit'] == 'not run: the time was over']
-    expect(late, ['new-kernels', 'timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'profile', 'crossover',
+    expect(late, ['new-kernels', 'timings', 'recurrence', 'conformance-cuda-generic', 'conformance-cuda-cudnn', 'kit-times', 'profile', 'crossover',
                   'processors', 'train-cuda-generic', 'train-cuda-cudnn', 'layers'], f'steps without time: {done.stdout}{done.stderr}')
     expect((folder / 'bin/calls').exists(), False, 'a model was trained')
 

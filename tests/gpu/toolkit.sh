@@ -6,8 +6,8 @@
 #
 # HOME contains include/ and bin/ of CUDA 12 or 13. If it has bin/nvcc, this compiles the kernels (Debian 13 has that of
 # 12.4). NVIDIA's Python wheels of CUDA 12 (nvidia-cuda-nvcc-cu12, -runtime-cu12, -cccl-cu12, -cublas-cu12, with their
-# include/ and bin/ merged) contain no nvcc. Then CLANG (clang++, 16 or later) compiles the kernels with HOME's headers,
-# and HOME's ptxas assembles them.
+# include/, bin/ and nvvm/ merged) contain no nvcc. Then CLANG (clang++, 16 or later) compiles the kernels with HOME's
+# headers, and HOME's ptxas assembles them. clang 19 ignores __grid_constant__, which only saves a copy.
 set -euo pipefail
 home=$1 clang=${2:-clang++} source=$(cd "$(dirname "$0")/../.." && pwd)
 work=$(mktemp -d)
@@ -39,8 +39,8 @@ for file in $(find common cuda-generic -name '*.cu' | sort); do
                 -Icuda-generic -gencode "arch=compute_$architecture,code=sm_$architecture" -c "$file" \
                 -o "$work/object"
         else
-            common=(-x cuda -std=c++17 -O3 -Wall -Wextra -Werror -Wno-unknown-cuda-version --cuda-path="$home"
-                    --cuda-gpu-arch="sm_$architecture" -I"$source/include" -I. -Icuda-generic)
+            common=(-x cuda -std=c++17 -O3 -Wall -Wextra -Werror -Wno-unknown-cuda-version -Wno-unknown-attributes -Wno-pass-failed
+                    --cuda-path="$home" -isystem "$home/include" --cuda-gpu-arch="sm_$architecture" -I"$source/include" -I. -Icuda-generic)
             "$clang" "${common[@]}" --cuda-host-only -fsyntax-only "$file"
             "$clang" "${common[@]}" --cuda-device-only -S "$file" -o "$work/ptx"
             "$home/bin/ptxas" --warning-as-error -arch "sm_$architecture" "$work/ptx" -o "$work/object"
