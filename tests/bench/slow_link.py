@@ -7,7 +7,7 @@ slow_link.py PROGRAM --data DIR [--rate 1gbit] [--updates N] [--rounds N] [--epo
 
 Times an update of configs/ptb-small.yaml on one rank of one thread, and on two such ranks: with plain sums, in
 bfloat16, and compressed. With --epochs 13 it also trains the compressed one to its end (about as long as two cores need
-without a link) and shows its perplexity on the test text.
+without a link) and shows its perplexity on the test text. Each run is printed to stderr as soon as it has ended.
 """
 import argparse
 import json
@@ -106,7 +106,9 @@ def main():
             best = {}
             for _ in range(options.rounds): # in turn, so that a slow minute hits all
                 for row, parallel in divisions.items():
-                    best[row] = min(best.get(row, 1e9), measure(options, folder, row, parallel))
+                    ms = measure(options, folder, row, parallel)
+                    best[row] = min(best.get(row, 1e9), ms)
+                    print(f'{row}: {ms:.1f} ms', file=sys.stderr, flush=True)
             for row, ms in best.items():
                 print(f'| {row} | {ms:.1f} | {best["one rank"] / ms:.2f} | {best["plain sums"] / ms:.2f} |', flush=True)
             if options.epochs:
