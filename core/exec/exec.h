@@ -70,6 +70,9 @@ struct sl_exec_update {
     bool skip; /* change nothing */
 };
 
+/* Rows of a parameter, by their ids; ids below 0 are none. */
+typedef void sl_exec_rows_fn(void *context, int64_t offset, const int32_t *ids, int64_t count);
+
 /* What the device needs in order to go on by itself while the host does not know yet how earlier steps have ended. */
 struct sl_exec_course {
     uint64_t updates;    /* that have changed something before this step */
@@ -93,9 +96,9 @@ struct sl_exec_step {
     /* TRAIN: called during the backward pass, when the gradients of the parameters from element `from` on are complete
      * on the host. NULL: not called. A step need not call it. */
     void (*on_grads)(void *context, int64_t from);
-    /* TRAIN: called during the backward pass for each embedding, before on_grads: its step has added to these rows of
-     * the gradient that begins at element `offset`. NULL: not called; nor is it where parameters lie on devices. */
-    void (*on_rows)(void *context, int64_t offset, const int32_t *ids, int64_t count);
+    /* TRAIN: called before the backward pass for each embedding: its step will add to these rows of the gradient that
+     * begins at element `offset`. NULL: not called; nor is it where parameters lie on devices. */
+    sl_exec_rows_fn *on_rows;
     void *grads_context;
     const struct sl_batch *next; /* batch of the next run, or NULL: its fields are copied to the devices meanwhile. It
                                   * must stay unchanged until that run */

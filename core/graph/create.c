@@ -327,3 +327,17 @@ int64_t sl_graph_param_elems(const struct sl_graph *graph)
         elems += graph->params[p].rows * graph->params[p].columns;
     return elems;
 }
+
+bool sl_graph_is_only_looked_up(const struct sl_graph *graph, int32_t p)
+{
+    bool looked_up = false;
+    for (int32_t n = 0; n < graph->node_count; n++) {
+        const struct sl_node *node = &graph->nodes[n];
+        if (!sl_node_uses(node, graph->params[p].tensor))
+            continue;
+        if (node->desc.head.op != SEQLSTM_OP_EMBEDDING)
+            return false;
+        looked_up = true;
+    }
+    return looked_up;
+}

@@ -285,6 +285,9 @@ enum sl_axis sl_graph_get_axis(const struct sl_graph *graph, const struct sl_nod
 /* The most rows that a tensor has in any batch of the envelope. */
 int64_t sl_graph_get_rows(const struct sl_graph *graph, const struct sl_tensor *tensor);
 
+/* Do embeddings read parameter p, and nothing else? Then its gradient has no rows but those that are looked up. */
+bool sl_graph_is_only_looked_up(const struct sl_graph *graph, int32_t p);
+
 /* Sum of the elements of all parameters. */
 int64_t sl_graph_param_elems(const struct sl_graph *graph);
 

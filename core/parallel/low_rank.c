@@ -18,6 +18,7 @@ struct sl_low_rank {
     float *p;   /* [rank, rows]: the transpose of P */
     float *q;   /* [rank, columns] of all ranks */
     float *own; /* [rank, columns] of this rank */
+    bool fine;  /* P is finite */
 };
 
 bool sl_low_rank_pays(int64_t rows, int64_t columns, int64_t rank)
@@ -121,23 +122,50 @@ static void give_up(struct sl_low_rank *m, float *values)
         values[i] = NAN;
 }
 
-seqlstm_status sl_low_rank_add(struct sl_low_rank *m, const struct sl_ranks *ranks, float *values, float *error,
-                               struct seqlstm_error *err)
+static struct sl_low_rank_shape get_shape(const struct sl_low_rank *m)
 {
-    const struct sl_low_rank_shape shape = {m->rows, m->columns, m->rank};
-    const int64_t factor = m->columns * m->rank;
+    return (struct sl_low_rank_shape){m->rows, m->columns, m->rank};
+}
+
+void sl_low_rank_begin(struct sl_low_rank *m, float *values, const float *error)
+{
+    const struct sl_low_rank_shape shape = get_shape(m);
     sl_low_rank_multiply(&shape, values, error, m->q, m->p);
-    SEQLSTM_TRY(sl_ranks_add(ranks, m->p, m->rows * m->rank, NULL, err));
-    const bool fine = is_finite(m->p, m->rows * m->rank);
+}
+
+void sl_low_rank_turn(struct sl_low_rank *m, const float *values)
+{
+    const struct sl_low_rank_shape shape = get_shape(m);
+    m->fine = is_finite(m->p, m->rows * m->rank);
     orthonormalize(m);
     sl_low_rank_multiply_transposed(&shape, values, m->p, m->own);
-    memcpy(m->q, m->own, (size_t)factor * sizeof *m->q);
-    SEQLSTM_TRY(sl_ranks_add(ranks, m->q, factor, NULL, err));
-    if (!fine || !is_finite(m->q, factor)) {
+    memcpy(m->q, m->own, (size_t)(m->columns * m->rank) * sizeof *m->q);
+}
+
+void sl_low_rank_end(struct sl_low_rank *m, float *values, float *error)
+{
+    const struct sl_low_rank_shape shape = get_shape(m);
+    if (!m->fine || !is_finite(m->q, m->columns * m->rank)) {
         give_up(m, values);
-        return SEQLSTM_OK;
+        return;
     }
     sl_low_rank_replace(&shape, values, error, m->p, m->own, m->q);
     renew(m);
-    return SEQLSTM_OK;
+}
+
+float *sl_low_rank_get_p(struct sl_low_rank *m, int64_t *out_elems)
+{
+    *out_elems = m->rows * m->rank;
+    return m->p;
+}
+
+float *sl_low_rank_get_q(struct sl_low_rank *m, int64_t *out_elems)
+{
+    *out_elems = m->columns * m->rank;
+    return m->q;
+}
+
+int64_t sl_low_rank_count_most(const struct sl_low_rank *m)
+{
+    return (m->rows > m->columns ? m->rows : m->columns) * m->rank;
 }

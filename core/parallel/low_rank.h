@@ -22,9 +22,16 @@ seqlstm_status sl_low_rank_create(int64_t rows, int64_t columns, int64_t rank, u
                                   struct sl_low_rank **out_matrix, struct seqlstm_error *err);
 void sl_low_rank_destroy(struct sl_low_rank *matrix);
 
-/* `values` [rows, columns] of this rank become the sum of all; `error` [rows, columns] of this rank is used and
- * renewed. Where a sum is not finite the values become NaN and the error stays. Errors: those of exchanges. */
-seqlstm_status sl_low_rank_add(struct sl_low_rank *matrix, const struct sl_ranks *ranks, float *values, float *error,
-                               struct seqlstm_error *err);
+/* Three calls, between which the ranks add what `get_p` and then what `get_q` returns, in place. `values` [rows,
+ * columns] of this rank become the sum of all; `error` [rows, columns] of this rank is used and renewed. Where a sum is
+ * not finite the values become NaN and the error stays. */
+void sl_low_rank_begin(struct sl_low_rank *matrix, float *values, const float *error);
+void sl_low_rank_turn(struct sl_low_rank *matrix, const float *values);
+void sl_low_rank_end(struct sl_low_rank *matrix, float *values, float *error);
+float *sl_low_rank_get_p(struct sl_low_rank *matrix, int64_t *out_elems);
+float *sl_low_rank_get_q(struct sl_low_rank *matrix, int64_t *out_elems);
+
+/* Elements of the larger factor. */
+int64_t sl_low_rank_count_most(const struct sl_low_rank *matrix);
 
 #endif

@@ -23,6 +23,7 @@ struct sl_ranks {
     const struct sl_reduce_config *reduce; /* otherwise */
     bool overlaps;                         /* gradients are exchanged during the backward pass: a core is free for it,
                                             * or other hosts take part */
+    bool spares_core;                      /* one is free for it */
     int64_t compress_rank;                 /* of the factors of matrices; 0: they are not compressed */
     struct sl_interrupt *own;              /* of this process; may be NULL */
     struct sl_interrupt agreed;            /* what the trainer follows; the second signal of a process is its own */

@@ -2,6 +2,7 @@
 /* Adds the gradients of all ranks while the backward pass goes on: a thread of its own adds *bundles*, from the end of
  * the flat gradients to their beginning, as soon as they are complete. The size of a bundle follows from the measured
  * latency and bandwidth of the collectives. Of an embedding, only rows that some rank has used are exchanged.
+ * Neighbours of compressed matrices are added together with them (bundle.h).
  *
  * The thread that computes makes no exchange between the first `note` of an update and its `finish`. Through
  * shared memory the sums are those of sl_ranks_add on all elements at once, whatever the bundles are; other collectives
@@ -42,7 +43,8 @@ seqlstm_status sl_reducer_create(const struct sl_reducer_request *request, struc
                                  struct seqlstm_error *err);
 void sl_reducer_destroy(struct sl_reducer *reducer);
 
-/* This rank has used these rows of the embedding at `offset`; ids below 0 are none. Before its gradients are noted. */
+/* This rank has used these rows of the embedding at `offset`; ids below 0 are none. Before the first note of an update.
+ */
 void sl_reducer_mark(struct sl_reducer *reducer, int64_t offset, const int32_t *ids, int64_t count);
 
 /* The gradients from element `from` on are complete, and stay as they are. */
@@ -56,6 +58,9 @@ bool sl_reducer_uses_row(const float *row, int64_t columns);
 
 /* Of one bundle: how many elements are exchanged at once, for a latency and a rate of bytes. */
 int64_t sl_reducer_choose_bundle(double latency_s, double bytes_per_s);
+
+/* [rows] Which rows of the embedding at `offset` some rank has used in the last update; NULL: that is not known. */
+const uint8_t *sl_reducer_get_used(const struct sl_reducer *reducer, int64_t offset);
 
 struct sl_reducer_times sl_reducer_get_times(struct sl_reducer *reducer);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "exec/params/params_mirror.h"
+#include "exec/params/used_rows.h"
 #include "parallel/low_rank.h"
 
 enum { DEVICE_PLACE = 1 }; /* of the only device */
@@ -12,31 +13,12 @@ enum { DEVICE_PLACE = 1 }; /* of the only device */
 /* Rows are exact and need no products: they may be so many times the elements of the factors. */
 enum { ROWS_WORTH = 4 };
 
-static bool is_looked_up(const struct sl_graph *graph, int32_t p)
-{
-    for (int32_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n].desc.head.op == SEQLSTM_OP_EMBEDDING &&
-            graph->nodes[n].slots[SEQLSTM_SLOT_EMBEDDING_W] == graph->params[p].tensor)
-            return true;
-    return false;
-}
-
-/* Has the gradient no rows but those that are looked up? Not if an output layer shares the matrix. */
-static bool is_only_looked_up(const struct sl_graph *graph, int32_t p)
-{
-    for (int32_t n = 0; n < graph->node_count; n++)
-        if (graph->nodes[n].desc.head.op != SEQLSTM_OP_EMBEDDING &&
-            sl_node_uses(&graph->nodes[n], graph->params[p].tensor))
-            return false;
-    return is_looked_up(graph, p);
-}
-
 bool sl_exchanged_is_compressed(const struct sl_graph *graph, int32_t p, const struct sl_exchanged_request *request)
 {
     const int64_t rows = graph->params[p].rows, columns = graph->params[p].columns, rank = request->compress_rank;
     if (!graph->params[p].trainable || rank < 1 || !sl_low_rank_pays(rows, columns, rank))
         return false;
-    return !is_only_looked_up(graph, p) || request->lookups * columns > ROWS_WORTH * rank * (rows + columns);
+    return !sl_graph_is_only_looked_up(graph, p) || request->lookups * columns > ROWS_WORTH * rank * (rows + columns);
 }
 
 int64_t sl_exchanged_count_lookups(const struct sl_envelope *batch, int32_t batches)
@@ -51,7 +33,7 @@ int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param_view *view = &params->views[p];
         const bool compressed = sl_exchanged_is_compressed(graph, p, request);
-        if (view->trainable && (compressed || is_only_looked_up(graph, p)))
+        if (view->trainable && (compressed || sl_graph_is_only_looked_up(graph, p)))
             out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
     }
     return count;
@@ -103,6 +85,8 @@ seqlstm_status sl_exchanged_finish(struct sl_params *params, struct sl_reducer *
 {
     SEQLSTM_TRY(sl_params_pull_grads(params, err));
     SEQLSTM_TRY(sl_reducer_finish(reducer, err));
-    sl_params_touch_grads(params);
+    sl_params_note_written(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems);
+    for (int32_t k = 0; k < params->used_count; k++)
+        sl_used_rows_add(params, params->used[k].offset, sl_reducer_get_used(reducer, params->used[k].offset));
     return SEQLSTM_OK;
 }

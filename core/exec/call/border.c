@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See border.h. */
 #include "exec/call/border.h"
+#include "exec/params/used_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -220,8 +221,10 @@ static seqlstm_status pass_params(struct sl_exec *exec, int b, bool sends, struc
     for (int32_t k = 0; k < border->param_count; k++) {
         const struct sl_param_view *view = &exec->params->views[border->params[k]];
         SEQLSTM_TRY(exchange(exec, b, sends, exec->params->grads + view->offset_elems, view->elems, err));
-        if (!sends)
-            exec->param_written[border->params[k]] = true;
+        if (sends)
+            continue;
+        exec->param_written[border->params[k]] = true;
+        sl_used_rows_add(exec->params, view->offset_elems, NULL);
     }
     return SEQLSTM_OK;
 }

@@ -4,6 +4,7 @@
 #include "exec/call/param_grads.h"
 
 #include "exec/call/border.h"
+#include "exec/params/used_rows.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
 
@@ -28,8 +29,9 @@ seqlstm_status sl_exec_clear_unwritten(struct sl_exec *exec, int32_t c, struct s
         const struct sl_param_view *view = find_view(exec, c, s);
         if (view == NULL || exec->param_written[view - exec->params->views])
             continue;
-        SEQLSTM_TRY(sl_domain_clear(exec->places[exec->calls[c].place].domain, exec->calls[c].grads[s],
-                                    view->elems * (int64_t)sizeof(float), err));
+        if (!sl_used_rows_clear(exec->params, view->offset_elems))
+            SEQLSTM_TRY(sl_domain_clear(exec->places[exec->calls[c].place].domain, exec->calls[c].grads[s],
+                                        view->elems * (int64_t)sizeof(float), err));
         note_param(exec, c, view);
     }
     return SEQLSTM_OK;
@@ -68,12 +70,21 @@ static bool has_written(const struct sl_exec *exec, int32_t c)
     return false;
 }
 
+/* Clears the gradient of an embedding's table, which no call has written yet, if its used rows are known. */
+static bool clear_used(const struct sl_exec *exec, int32_t c)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    const struct sl_param_view *view =
+        node->desc.head.op == SEQLSTM_OP_EMBEDDING ? find_view(exec, c, SEQLSTM_SLOT_EMBEDDING_W) : NULL;
+    return view && sl_used_rows_clear(exec->params, view->offset_elems);
+}
+
 seqlstm_status sl_exec_begin_params(struct sl_exec *exec, int32_t c, bool accumulate, bool *out_add,
                                     struct seqlstm_error *err)
 {
     SEQLSTM_TRY(sl_exec_await_params(exec, c, err));
     bool written = has_written(exec, c);
-    *out_add = accumulate || written;
+    *out_add = accumulate || written || clear_used(exec, c);
     if (written && !accumulate)
         SEQLSTM_TRY(sl_exec_clear_unwritten(exec, c, err));
     return *out_add ? provide_param_grads(exec, c, err) : SEQLSTM_OK;
@@ -102,7 +113,7 @@ int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c)
     return from;
 }
 
-void sl_exec_name_rows(struct sl_exec *exec, const struct sl_exec_step *step, int32_t first, int32_t end)
+void sl_exec_name_rows(struct sl_exec *exec, int32_t first, int32_t end, sl_exec_rows_fn *on_rows, void *context)
 {
     for (int32_t c = first; c < end; c++) {
         const struct sl_node *node = exec->plan->calls[c].node;
@@ -110,8 +121,8 @@ void sl_exec_name_rows(struct sl_exec *exec, const struct sl_exec_step *step, in
             continue;
         const struct sl_tensor *ids = &exec->graph->tensors[node->slots[SEQLSTM_SLOT_EMBEDDING_IDS]];
         const struct sl_tensor *table = &exec->graph->tensors[node->slots[SEQLSTM_SLOT_EMBEDDING_W]];
-        step->on_rows(step->grads_context, exec->params->views[table->owner].offset_elems,
-                      sl_exec_at(exec, SL_PLACE_HOST, node->slots[SEQLSTM_SLOT_EMBEDDING_IDS]),
-                      sl_exec_get_rows(exec, ids->axis));
+        on_rows(context, exec->params->views[table->owner].offset_elems,
+                sl_exec_at(exec, SL_PLACE_HOST, node->slots[SEQLSTM_SLOT_EMBEDDING_IDS]),
+                sl_exec_get_rows(exec, ids->axis));
     }
 }

@@ -19,7 +19,7 @@ seqlstm_status sl_exec_locate_param(struct sl_exec *exec, int32_t c, int32_t s, 
 /* The gradients of parameters from this element on are complete when all calls from c on have run backward. */
 int64_t sl_exec_find_complete(const struct sl_exec *exec, int32_t c);
 
-/* Calls step->on_rows for the embeddings among the calls [first, end), which have run backward. */
-void sl_exec_name_rows(struct sl_exec *exec, const struct sl_exec_step *step, int32_t first, int32_t end);
+/* Calls on_rows for the embeddings among the calls [first, end). */
+void sl_exec_name_rows(struct sl_exec *exec, int32_t first, int32_t end, sl_exec_rows_fn *on_rows, void *context);
 
 #endif

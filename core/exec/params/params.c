@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "exec/params/params_mirror.h"
+#include "exec/params/used_rows.h"
 
 enum { ALIGN_ELEMS = 16 };
 
@@ -58,6 +59,8 @@ seqlstm_status sl_params_create(const struct sl_graph *graph, bool training, int
     for (int32_t s = 0; training && s < optimizer_states; s++)
         if ((params->states[s] = sl_memory_alloc_zeroed(memory, bytes)) == NULL)
             goto out_of_memory;
+    if (training && sl_used_rows_create(params, graph, NULL) != SEQLSTM_OK)
+        goto out_of_memory;
     *out_params = params;
     return SEQLSTM_OK;
 
@@ -72,6 +75,7 @@ void sl_params_lend_grads(struct sl_params *params, float *grads)
         sl_memory_free(params->memory, params->grads);
     params->grads = grads;
     params->lent_grads = true;
+    sl_used_rows_forget(params);
 }
 
 seqlstm_status sl_params_share(const struct sl_params *from, struct sl_params **out_params, struct seqlstm_error *err)
@@ -98,6 +102,7 @@ void sl_params_destroy(struct sl_params *params)
     for (int32_t p = 0; params->views && p < params->view_count; p++)
         free((char *)params->views[p].name);
     free(params->views);
+    sl_used_rows_destroy(params);
     sl_mirrors_destroy(params->mirrors);
     sl_memory_free(params->memory, params->values);
     if (!params->lent_grads)

@@ -42,6 +42,8 @@ struct sl_params {
     uint64_t version;           /* counts changes of the values; executors repack when it moved */
     struct sl_mirrors *mirrors; /* copies in other domains; NULL: there are none */
     struct sl_memory *memory;
+    struct sl_used_rows *used; /* by offset: embeddings of which gradients use few rows (used_rows.h) */
+    int32_t used_count;
     bool shares;     /* views and buffers belong to another */
     bool lent_grads; /* so does `grads` */
 };

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "exec/params/used_rows.h"
+
 static float *get_host_part(const struct sl_params *params, enum sl_param_part part)
 {
     switch (part) {
@@ -246,6 +248,7 @@ void sl_params_touch(struct sl_params *params)
 void sl_params_touch_grads(struct sl_params *params)
 {
     sl_params_note_written(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems);
+    sl_used_rows_forget(params);
 }
 
 void sl_params_touch_states(struct sl_params *params)

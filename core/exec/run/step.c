@@ -14,6 +14,7 @@
 #include "exec/call/loop.h"
 #include "exec/call/param_grads.h"
 #include "exec/call/pieces.h"
+#include "exec/params/used_rows.h"
 #include "exec/place/place.h"
 #include "exec/rows.h"
 #include "exec/shape/shapes.h"
@@ -135,13 +136,17 @@ static seqlstm_status backward_unit(struct sl_exec *exec, const struct sl_unit *
     return sl_exec_leave_unit_back(exec, unit->first, err);
 }
 
+static void mark_rows(void *params, int64_t offset, const int32_t *ids, int64_t count)
+{
+    sl_used_rows_mark(params, offset, ids, count);
+}
+
 /* Devices go on after their calls have returned. */
 static void note_grads(struct sl_exec *exec, const struct sl_exec_step *step, const struct sl_unit *unit)
 {
     if (exec->params->mirrors)
         return;
-    if (step->on_rows)
-        sl_exec_name_rows(exec, step, unit->first, unit->end);
+    sl_exec_name_rows(exec, unit->first, unit->end, mark_rows, exec->params);
     if (step->on_grads)
         step->on_grads(step->grads_context, sl_exec_find_complete(exec, unit->first));
 }
@@ -150,6 +155,8 @@ static seqlstm_status backward(struct sl_exec *exec, const struct sl_exec_step *
 {
     memset(exec->grad_valid, 0, (size_t)exec->graph->tensor_count * sizeof *exec->grad_valid);
     memset(exec->param_written, 0, (size_t)exec->graph->param_count * sizeof *exec->param_written);
+    if (step->on_rows && !exec->params->mirrors)
+        sl_exec_name_rows(exec, exec->stage.first, exec->stage.end, step->on_rows, step->grads_context);
     for (int32_t c = exec->stage.end; c > exec->stage.first;) {
         const struct sl_unit unit = find_unit(exec, c - 1);
         SEQLSTM_TRY(backward_unit(exec, &unit, step->accumulate, err));

@@ -9,12 +9,16 @@
  * Gradients contain `scale`, the factor of the loss, until the optimizer removes it. The optimizer also limits their
  * norm, and changes nothing if loss or squares are not finite. So nothing waits for the host between a step and its
  * update, and one capture may hold both. The caller sees from loss and squares whether the update was made.
+ *
+ * Of an embedding only the rows that a step has used are gone over (exec/params/used_rows.h), but by optimizers that
+ * also change what has no gradient.
  */
 #include "exec/update/update.h"
 
 #include <string.h>
 
 #include "dispatch/plan/capture.h"
+#include "exec/params/used_rows.h"
 #include "exec/place/place.h"
 #include "exec/update/vectors.h"
 
@@ -67,6 +71,29 @@ static seqlstm_status limit(struct sl_exec *exec, struct seqlstm_error *err)
                           (float)(scale * exec->graph->clip_value), err);
 }
 
+/* Does a gradient of zero change nothing? */
+static bool is_still_without(const struct seqlstm_optimizer_desc *desc)
+{
+    return desc->kind == SEQLSTM_KIND_OPTIMIZER_SGD && desc->weight_decay == 0;
+}
+
+/* Runs call v on all gradients that may differ from zero. Slots up to `last` are as long as the gradients. */
+static seqlstm_status run_used(struct sl_exec *exec, int32_t v, void *const *whole, uint32_t slot_count, uint32_t last,
+                               struct seqlstm_error *err)
+{
+    void *slots[SEQLSTM_SLOT_OPTIMIZER_COUNT];
+    struct sl_grad_range range = {0};
+    memcpy(slots, whole, slot_count * sizeof *slots);
+    const struct sl_call_time time = sl_exec_begin_vector(exec, v);
+    while (sl_used_rows_next(exec->params, range.end, &range)) {
+        for (uint32_t s = 0; s <= last; s++)
+            slots[s] = whole[s] ? (float *)whole[s] + range.begin : NULL;
+        SEQLSTM_TRY(sl_exec_run_vector_part(exec, v, slots, slot_count, range.end - range.begin, err));
+    }
+    sl_exec_end_vector(exec, v, &time, exec->params->trainable_elems);
+    return SEQLSTM_OK;
+}
+
 /* Writes the sum to the place's scalar. */
 static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlstm_error *err)
 {
@@ -78,7 +105,7 @@ static seqlstm_status sum_squares(struct sl_exec *exec, int32_t v, struct seqlst
         SEQLSTM_TRY(sl_domain_clear(place->domain, place->scalar, sizeof(double), err));
     void *slots[SEQLSTM_SLOT_REDUCE_COUNT] = {
         [SEQLSTM_SLOT_REDUCE_X] = grads, [SEQLSTM_SLOT_REDUCE_RESULT] = place->scalar};
-    return sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_REDUCE_COUNT, exec->params->trainable_elems, err);
+    return run_used(exec, v, slots, SEQLSTM_SLOT_REDUCE_COUNT, SEQLSTM_SLOT_REDUCE_X, err);
 }
 
 /* Values, gradients and states where the optimizer runs; NULL: it has no such state. */
@@ -114,6 +141,8 @@ static seqlstm_status optimize(struct sl_exec *exec, int32_t v, int32_t norm, st
         [SEQLSTM_SLOT_OPTIMIZER_SUMS] = sums,
         [SEQLSTM_SLOT_OPTIMIZER_SQUARES] = exec->places[place].scalar,
     };
+    if (is_still_without(&exec->plan->vectors[v].desc->optimizer))
+        return run_used(exec, v, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, SEQLSTM_SLOT_OPTIMIZER_STATE_3, err);
     return sl_exec_run_vector(exec, v, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, exec->params->trainable_elems, err);
 }
 
@@ -180,6 +209,8 @@ seqlstm_status sl_exec_run_empty(struct sl_exec *exec, const struct sl_exec_step
     if (step->accumulate)
         return SEQLSTM_OK;
     memset(params->grads, 0, (size_t)params->elems * sizeof *params->grads);
+    for (int32_t v = 0; v < params->view_count; v++)
+        sl_used_rows_clear(params, params->views[v].offset_elems);
     sl_params_note_written(params, SL_PLACE_HOST, SL_PART_GRADS, 0, params->elems);
     return SEQLSTM_OK;
 }

@@ -7,7 +7,6 @@
 
 #include "dispatch/plan/blame.h"
 #include "exec/place/place.h"
-#include "registry/call_time.h"
 #include "registry/plugin.h"
 
 /* The plan's call for an operation (and kind, for VECTOR); -1: the plan is not one of training. */
@@ -87,8 +86,21 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
     return SEQLSTM_OK;
 }
 
-seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
-                                  int64_t elems, struct seqlstm_error *err)
+struct sl_call_time sl_exec_begin_vector(struct sl_exec *exec, int32_t v)
+{
+    return sl_call_time_begin(exec->places[exec->vector_places[v]].domain, SL_ACTIVITY_OPTIMIZER,
+                              sl_op_name(exec->plan->vectors[v].desc->head.op));
+}
+
+void sl_exec_end_vector(struct sl_exec *exec, int32_t v, const struct sl_call_time *time, int64_t elems)
+{
+    const struct sl_vector_call *call = &exec->plan->vectors[v];
+    sl_call_time_end(time, exec->places[exec->vector_places[v]].domain, SL_ACTIVITY_OPTIMIZER,
+                     sl_op_name(call->desc->head.op), sl_backend_get_table(call->backend)->id, elems);
+}
+
+seqlstm_status sl_exec_run_vector_part(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
+                                       int64_t elems, struct seqlstm_error *err)
 {
     struct seqlstm_binding *binding = NULL;
     SEQLSTM_TRY(sl_exec_is_recording(exec) ? bind_captured(exec, v, elems, &binding, err)
@@ -105,12 +117,17 @@ seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *
         .step = &step,
     };
     const struct seqlstm_backend *table = sl_backend_get_table(call->backend);
-    struct sl_domain *domain = exec->places[exec->vector_places[v]].domain;
-    const char *name = sl_op_name(call->desc->head.op);
-    const struct sl_call_time time = sl_call_time_begin(domain, SL_ACTIVITY_OPTIMIZER, name);
-    seqlstm_status status = sl_plugin_forward(table, binding, get_queue(exec, v), &args, err);
-    sl_call_time_end(&time, domain, SL_ACTIVITY_OPTIMIZER, name, table->id, elems);
+    const seqlstm_status status = sl_plugin_forward(table, binding, get_queue(exec, v), &args, err);
     return status == SEQLSTM_OK ? status : sl_plan_blame_vector(call, SL_FUNCTION_FORWARD, status, err);
+}
+
+seqlstm_status sl_exec_run_vector(struct sl_exec *exec, int32_t v, void *const *slots, uint32_t slot_count,
+                                  int64_t elems, struct seqlstm_error *err)
+{
+    const struct sl_call_time time = sl_exec_begin_vector(exec, v);
+    const seqlstm_status status = sl_exec_run_vector_part(exec, v, slots, slot_count, elems, err);
+    sl_exec_end_vector(exec, v, &time, elems);
+    return status;
 }
 
 seqlstm_status sl_exec_find_vector(const struct sl_exec *exec, uint32_t op, uint32_t kind, int32_t *out_v,

@@ -54,7 +54,8 @@ void sl_session_choose_overlap(struct sl_session *session)
     const struct sl_rank_identity *identity = session->options.identity;
     const int32_t local = identity && identity->local_ranks > 0 ? identity->local_ranks : session->ranks.ranks;
     const int32_t threads = session->pool ? sl_pool_get_members(session->pool) : 1;
-    session->ranks.overlaps = local < session->ranks.ranks || sl_cpu_count() > local * threads;
+    session->ranks.spares_core = sl_cpu_count() > local * threads;
+    session->ranks.overlaps = local < session->ranks.ranks || session->ranks.spares_core;
 }
 
 static seqlstm_status check_ranks(const struct sl_session *session, int32_t ranks, struct seqlstm_error *err)

@@ -16,8 +16,6 @@
 
 enum { ROWS = 12, COLUMNS = 9, ELEMS = ROWS * COLUMNS, RANK = 2 };
 
-static const struct sl_ranks alone = {.ranks = 1};
-
 static float draw(uint64_t number, int64_t i)
 {
     return (float)(int32_t)(seqlstm_mix64(9, number, (uint64_t)i) >> 32) * 0x1p-31f;
@@ -28,6 +26,14 @@ static struct sl_low_rank *make(void)
     struct sl_low_rank *m = NULL;
     assert_int_equal(sl_low_rank_create(ROWS, COLUMNS, RANK, 7, &m, NULL), SEQLSTM_OK);
     return m;
+}
+
+/* As the only rank. */
+static void add_alone(struct sl_low_rank *m, float *values, float *error)
+{
+    sl_low_rank_begin(m, values, error);
+    sl_low_rank_turn(m, values);
+    sl_low_rank_end(m, values, error);
 }
 
 static void assert_near(const float *a, const float *b, float most)
@@ -45,7 +51,7 @@ static void what_has_low_rank_is_kept(void **state)
     for (int64_t i = 0; i < ELEMS; i++)
         values[i] = before[i] =
             draw(1, i / COLUMNS) * draw(2, i % COLUMNS) + draw(3, i / COLUMNS) * draw(4, i % COLUMNS);
-    assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+    add_alone(m, values, error);
     assert_near(values, before, 1e-5f);
     assert_near(error, none, 1e-5f);
     sl_low_rank_destroy(m);
@@ -64,7 +70,7 @@ static void factors_find_the_largest_singular_values(void **state)
         memset(values, 0, sizeof values);
         for (int k = 0; k < COLUMNS; k++)
             values[k * COLUMNS + k] = k == 0 ? 10 : k == 1 ? -5 : 1.0f / (float)k;
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
     }
     assert_near(values, best, 1e-4f);
     sl_low_rank_destroy(m);
@@ -84,7 +90,7 @@ static void nothing_is_lost(void **state)
             values[i] = draw(5, i) + (u % 3 == 0 ? draw((uint64_t)u + 10, i) : 0);
             given[i] += (double)values[i];
         }
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
         for (int64_t i = 0; i < ELEMS; i++)
             got[i] += (double)values[i];
     }
@@ -106,13 +112,13 @@ static void zeros_and_nan_do_no_harm(void **state)
             error[i] = before[i] = u == 0 ? 0 : draw(6, i);
         memset(values, 0, sizeof values);
         values[5] = u == 0 ? 0 : NAN;
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
         assert_memory_equal(error, before, sizeof error);
         assert_true(u == 0 ? values[5] == 0 : isnan(values[0]));
         memset(error, 0, sizeof error);
         for (int64_t i = 0; i < ELEMS; i++)
             values[i] = before[i] = draw(7, i / COLUMNS) * draw(8, i % COLUMNS);
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
         assert_near(values, before, 1e-5f);
     }
     sl_low_rank_destroy(m);
@@ -131,12 +137,12 @@ static void all_shapes_are_computed(void **state)
         for (int64_t i = 0; i < rows * columns; i++)
             values[i] = before[i] =
                 draw(1, i / columns) * draw(2, i % columns) + draw(3, i / columns) * draw(4, i % columns);
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
         for (int64_t i = 0; i < rows * columns; i++)
             assert_true(fabsf(values[i] - before[i]) <= 1e-5f && fabsf(error[i]) <= 1e-5f);
         for (int64_t i = 0; i < rows * columns; i++)
             values[i] = before[i] = draw(5, i);
-        assert_int_equal(sl_low_rank_add(m, &alone, values, error, NULL), SEQLSTM_OK);
+        add_alone(m, values, error);
         for (int64_t i = 0; i < rows * columns; i++)
             assert_true(fabsf(values[i] + error[i] - before[i]) <= 2e-5f);
         sl_low_rank_destroy(m);

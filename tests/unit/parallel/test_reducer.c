@@ -82,7 +82,55 @@ static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float 
     return !knows || compare(grads, update, has_nan);
 }
 
-static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce, bool marks)
+/* Compressed matrices beside vectors and embeddings, which are added exactly. */
+static const struct sl_reducer_matrix compressed[] = {
+    {64, 500, 16, false}, {20000, 100, 8, false}, {30000, 100, 50, true}, {35016, 60, 90, true}, {90000, 1, 3, false}};
+enum { COMPRESSED = sizeof compressed / sizeof *compressed };
+
+static bool is_compressed(int64_t i)
+{
+    for (int m = 0; m < COMPRESSED; m++)
+        if (compressed[m].compressed && i >= compressed[m].offset &&
+            i < compressed[m].offset + compressed[m].rows * compressed[m].columns)
+            return true;
+    return false;
+}
+
+/* All ranks have the same bits; what the factors miss is in the errors of some rank. */
+static bool add_compressed(const struct sl_ranks *ranks, struct sl_reducer *reducer, float *grads, const float *errors,
+                           float *all)
+{
+    bool fine = true;
+    for (int u = 0; u < UPDATES && fine; u++) {
+        for (int64_t i = 0; i < ELEMS; i++)
+            grads[i] = get_grad(u, ranks->rank, i);
+        fine = sl_ranks_gather(ranks, errors, ELEMS * 4, all, NULL) == SEQLSTM_OK;
+        for (int64_t i = 0; i < ELEMS; i++) /* the sum of the errors before */
+            all[i] += all[ELEMS + i] + all[2 * ELEMS + i];
+        memcpy(all + RANKS * ELEMS, all, ELEMS * sizeof *all);
+        mark(reducer, ranks->rank);
+        for (int64_t from = ELEMS; from > 0 && u > 0; from -= 7000 + 1000 * ranks->rank)
+            sl_reducer_note(reducer, from);
+        fine = fine && sl_reducer_finish(reducer, NULL) == SEQLSTM_OK &&
+               sl_ranks_gather(ranks, grads, ELEMS * 4, all, NULL) == SEQLSTM_OK;
+        for (int r = 0; r < RANKS && fine; r++)
+            fine = memcmp(all + r * ELEMS, grads, ELEMS * sizeof *grads) == 0;
+        fine = fine && sl_ranks_gather(ranks, errors, ELEMS * 4, all, NULL) == SEQLSTM_OK;
+        for (int64_t i = 0; i < ELEMS && fine; i++) {
+            double missed = (double)grads[i] - (double)all[RANKS * ELEMS + i];
+            for (int r = 0; r < RANKS; r++)
+                missed += (double)all[r * ELEMS + i] - (double)get_grad(u, r, i);
+            fine = is_compressed(i) ? fabs(missed) <= 1e-3 : missed == 0;
+        }
+        const uint8_t *used = sl_reducer_get_used(reducer, compressed[0].offset);
+        for (int64_t row = 0; row < compressed[0].rows && fine; row++)
+            fine = used && used[row] == (row % 50 < RANKS);
+    }
+    return fine;
+}
+
+static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce, bool marks, int compress_rank,
+                    bool spares_core)
 {
     static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
     const struct sl_connection_request joining = {.name = "comm-shm",
@@ -92,22 +140,29 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
                                                   .ranks = RANKS,
                                                   .job = job,
                                                   .timeout_ns = INT64_C(60000000000)};
-    const struct sl_parallel_config config = {.data = RANKS, .reduce = *reduce};
+    const struct sl_parallel_config config = {
+        .data = RANKS,
+        .reduce = *reduce,
+        .compress = {compress_rank > 0 ? SL_COMPRESS_POWERSGD : SL_COMPRESS_NONE, compress_rank}};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_connection *connection = NULL;
     struct sl_reducer *reducer = NULL;
     struct sl_ranks ranks;
-    float *grads = calloc(ELEMS, sizeof *grads);
+    float *grads = calloc((2 + RANKS + 1) * ELEMS, sizeof *grads); /* and errors, and those of all */
     bool fine = grads && sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK;
     fine = fine && sl_ranks_init(&ranks, connection, &config, NULL, &err) == SEQLSTM_OK;
+    ranks.spares_core = spares_core;
     const struct sl_reducer_request request = {.ranks = &ranks,
                                                .grads = grads,
                                                .elems = ELEMS,
-                                               .matrices = embeddings,
-                                               .matrix_count = EMBEDDINGS,
+                                               .matrices = compress_rank > 0 ? compressed : embeddings,
+                                               .matrix_count = compress_rank > 0 ? COMPRESSED : EMBEDDINGS,
+                                               .errors = compress_rank > 0 ? grads + ELEMS : NULL,
                                                .marks = marks};
     fine = fine && sl_reducer_create(&request, &reducer, &err) == SEQLSTM_OK;
-    for (int u = 0; u < UPDATES && fine; u++)
+    if (fine && compress_rank > 0)
+        fine = add_compressed(&ranks, reducer, grads, grads + ELEMS, grads + 2 * ELEMS);
+    for (int u = 0; u < UPDATES && fine && compress_rank == 0; u++)
         fine = add(&ranks, reducer, grads, u, marks);
     fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;
     sl_reducer_destroy(reducer);
@@ -116,7 +171,7 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     return fine;
 }
 
-static void run_ranks(const char *name, struct sl_reduce_config reduce, bool marks)
+static void run_ranks(const char *name, struct sl_reduce_config reduce, bool marks, int compress_rank, bool spares_core)
 {
     char job[64];
     pid_t others[RANKS] = {0};
@@ -124,9 +179,9 @@ static void run_ranks(const char *name, struct sl_reduce_config reduce, bool mar
     for (int r = 1; r < RANKS; r++) {
         others[r] = fork();
         if (others[r] == 0)
-            _exit(be_rank(r, job, &reduce, marks) ? 0 : 1);
+            _exit(be_rank(r, job, &reduce, marks, compress_rank, spares_core) ? 0 : 1);
     }
-    assert_true(be_rank(0, job, &reduce, marks));
+    assert_true(be_rank(0, job, &reduce, marks, compress_rank, spares_core));
     for (int r = 1; r < RANKS; r++) {
         int status = -1;
         assert_int_equal(waitpid(others[r], &status, 0), others[r]);
@@ -137,16 +192,23 @@ static void run_ranks(const char *name, struct sl_reduce_config reduce, bool mar
 static void all_ranks_get_the_sums(void **state)
 {
     (void)state;
-    run_ranks("all", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, false);
-    run_ranks("bf16", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_BFLOAT16}, false);
-    run_ranks("central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, false);
+    run_ranks("all", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, false, 0, true);
+    run_ranks("bf16", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_BFLOAT16}, false, 0, true);
+    run_ranks("central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, false, 0, true);
 }
 
 static void rows_that_are_named_are_enough(void **state)
 {
     (void)state;
-    run_ranks("marks", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, true);
-    run_ranks("marks-central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, true);
+    run_ranks("marks", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, true, 0, false);
+    run_ranks("marks-central", (struct sl_reduce_config){SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32}, true, 0, false);
+}
+
+static void factors_are_added_in_groups(void **state)
+{
+    (void)state;
+    run_ranks("compressed", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, true, 2, false);
+    run_ranks("compressed-spare", (struct sl_reduce_config){SL_REDUCE_ALL, SL_REDUCE_FLOAT32}, true, 2, true);
 }
 
 static void a_bundle_grows_with_latency_and_bandwidth(void **state)
@@ -180,9 +242,8 @@ static void rows_of_zeros_are_not_exchanged(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(all_ranks_get_the_sums),
-        cmocka_unit_test(rows_that_are_named_are_enough),
-        cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
+        cmocka_unit_test(all_ranks_get_the_sums),          cmocka_unit_test(rows_that_are_named_are_enough),
+        cmocka_unit_test(factors_are_added_in_groups),     cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
         cmocka_unit_test(rows_of_zeros_are_not_exchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
