@@ -42,7 +42,7 @@ extern "C" {
 #endif
 
 #define SEQLSTM_ABI_MAJOR    0u
-#define SEQLSTM_ABI_MINOR    9u
+#define SEQLSTM_ABI_MINOR    10u
 #define SEQLSTM_MAGIC        0x4D54534Cu /* "LSTM", little endian */
 #define SEQLSTM_ALIGNMENT    64u         /* bytes; of every buffer that the host provides */
 #define SEQLSTM_QUERY_SYMBOL "seqlstm_backend_query_v0"
