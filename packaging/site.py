@@ -208,6 +208,7 @@ def build(out):
     for name in EXTRA:
         site.add(name)
     site.add('docs/images/report.png')
+    site.add('docs/images/ranks-study.svg')
     site.pages['reference-c.md'] = '# C reference\n\n' + '\n'.join(read_c(name) for name in HEADERS)
     site.pages['reference-python.md'] = '# Python reference\n\n' + '\n'.join(read_python(m) for m in MODULES)
     with tempfile.TemporaryDirectory() as folder:
