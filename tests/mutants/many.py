@@ -2,24 +2,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many bugs, all planted in one build, do the tests notice?
 
+many.py plant SOURCE COUNT FOLDER ...   plants COUNT bugs in these folders of SOURCE, as plant.py chooses them
 many.py setup SOURCE BUILD [-j N]   sets BUILD up with many-cc, which includes bug.h, and builds it
-many.py record BUILD                runs every test once without a bug: how long it takes, and which bugs it comes by
 many.py hunt BUILD                  runs the tests, the quickest first, with the bugs that they come by
-many.py report BUILD                a line for each bug: the test that noticed it, `missed`, or `never reached`
+many.py report BUILD                a line for each bug: the test that noticed it, `missed`, `open`, or `never reached`
 many.py expand SOURCE BASE [N=TEST ...]
                                     prints bugs as *.txt of this folder has them, with the sources of commit BASE as `-` lines
 
 A bug is written into a source as bug.h says: `BUG(number, buggy, right)`. In Python it is the same, where both values
-can be computed, and `bug_is(number)` elsewhere. A test that passes with all the bugs in force that it comes by notices
-none of them; where it fails, it is run with halves of them until each one that it notices is known. A bug counts as
-noticed when a test has failed twice with that bug alone. Tests of the suite `lint` are left out.
+can be computed, and `bug_is(number)` elsewhere. A test that passes with all bugs in force that are not yet noticed
+notices none of them. Where it fails, it is run once without a bug, which tells by which bugs it comes, and then with
+halves of these until each one that it notices is known. A bug counts as noticed when a test has failed twice with that
+bug alone. Tests of the suite `lint` are left out.
 
-What is known is in BUILD/bugs, a line for each run, so that `record` and `hunt` go on where they stopped: --seconds ends
-them after so long, --suite and --test limit them, --longest leaves out slower tests.
+What is known is in BUILD/bugs, a line for each run, so that `hunt` goes on where it stopped, and several of them share
+the tests: --seconds ends one after so long, --suite, --without and --test choose tests, --longest leaves out slower ones.
 """
 import argparse
 import collections
 import concurrent.futures
+import fcntl
 import json
 import os
 import pathlib
@@ -47,7 +49,8 @@ class Test:
 
 
 class State:
-    """BUILD/bugs: runs.jsonl has a line for each run of a test: its bugs in force, its result, its time, what it reached."""
+    """BUILD/bugs: runs.jsonl has a line for each run of a test: its bugs in force, its result, its time, what it reached.
+    Several processes add lines to it."""
 
     def __init__(self, build):
         self.build, self.folder = build, build / 'bugs'
@@ -55,31 +58,40 @@ class State:
         self.lock = threading.Lock()
         self.seconds, self.reached, self.clean = {}, {}, {}
         self.passed, self.failed, self.noticed = set(), collections.Counter(), {}
-        path, self.file = self.folder / 'runs.jsonl', None
-        for line in path.read_text().splitlines() if path.exists() else []:
+        self.file, self.read_bytes, self.speaks = (self.folder / 'runs.jsonl').open('a+b'), 0, False
+        self.follow()
+        self.speaks = True
+
+    def follow(self):
+        """Learns what was added since."""
+        self.file.seek(self.read_bytes)
+        for line in self.file.read().splitlines(keepends=True):
+            if not line.endswith(b'\n'):
+                break
+            self.read_bytes += len(line)
             self.learn(json.loads(line))
-        self.file = path.open('a')
 
     def learn(self, run):
+        """A test that passes with all bugs in force is as good as one that passes without."""
         test = run['test']
-        if not run['bugs']:
+        if not run['bugs'] or (test not in self.clean and run['result'] in ENOUGH):
             self.seconds[test], self.reached[test] = run['seconds'], set(run['reached'])
             self.clean[test] = run['result']
-        elif run['result'] in ENOUGH:
+        if run['bugs'] and run['result'] in ENOUGH:
             self.passed |= {(test, bug) for bug in run['bugs']}
         elif len(run['bugs']) == 1:
             bug = run['bugs'][0]
             self.failed[test, bug] += 1
             if self.failed[test, bug] == 2 and bug not in self.noticed:
                 self.noticed[bug] = test
-                if self.file:
+                if self.speaks:
                     print(f'{bug:5} noticed by {test}', flush=True)
 
     def note(self, **run):
         with self.lock:
-            self.file.write(json.dumps(run) + '\n')
+            self.file.write(json.dumps(run).encode() + b'\n')
             self.file.flush()
-            self.learn(run)
+            self.follow()
 
     def pending(self, test):
         return sorted(bug for bug in self.reached.get(test, ())
@@ -149,11 +161,13 @@ def run_test(state, test, bugs, seconds):
     return result in ENOUGH
 
 
-def hunt_with(state, test, late):
+def find_noticed(state, test, late):
     """Finds what a test notices of the bugs that it comes by."""
     groups = [state.pending(test.name)]
     limit = 10 + 4 * state.seconds[test.name]
     while groups and not late():
+        with state.lock:
+            state.follow()
         group = [bug for bug in groups.pop() if bug not in state.noticed]
         if not group or run_test(state, test, group, limit):
             continue
@@ -163,34 +177,36 @@ def hunt_with(state, test, late):
             print(f'{group[0]:5} failed once only in {test.name}', flush=True)
 
 
-def each(tests, work, jobs):
-    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+def hunt(state, tests, bugs, options, late):
+    def work(test):
+        with (state.folder / f'{test.name.replace("/", ".")}.claim').open('w') as claim:
+            try:
+                fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # another hunt has this test
+                return
+            with state.lock:
+                state.follow()
+            unnoticed = [bug for bug in bugs if bug not in state.noticed]
+            if late() or not unnoticed:
+                return
+            if test.name not in state.clean and not run_test(state, test, unnoticed, 20 + 4 * test.guess):
+                if not run_test(state, test, [], 3 * test.limit):
+                    print(f'{test.name} {state.clean[test.name]} without a bug, and is not used', flush=True)
+            if state.clean.get(test.name) == 'OK':
+                find_noticed(state, test, late)
+
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for done in [pool.submit(work, test) for test in tests]:
             done.result()
-
-
-def record(state, tests, options, late):
-    def work(test):
-        if test.name not in state.clean and not late():
-            if not run_test(state, test, [], 3 * test.limit):
-                print(f'{test.name} {state.clean[test.name]} without a bug, and is not used', flush=True)
-    each(tests, work, options.jobs)
-    left = [test.name for test in tests if test.name not in state.clean]
-    print(f'{len(tests) - len(left)} of {len(tests)} tests are recorded')
-    return 1 if left else 0
-
-
-def hunt(state, tests, options, late):
-    usable = [test for test in tests if state.clean.get(test.name) == 'OK']
-    each(usable, lambda test: None if late() else hunt_with(state, test, late), options.jobs)
-    left = sum(len(state.pending(test.name)) > 0 for test in usable)
-    print(f'{left} tests are left, {len(state.noticed)} bugs are noticed')
+    left = sum(test.name not in state.clean or (state.clean[test.name] == 'OK' and len(state.pending(test.name)) > 0)
+               for test in tests)
+    print(f'{left} tests are left, {len(state.noticed)} of {len(bugs)} bugs are noticed')
     return 1 if left else 0
 
 
 def planted(source):
     """The bugs of the sources: number, file and line."""
-    done = subprocess.run(['git', '-C', source, 'grep', '-nP', r'\b(BUG|bug_is)\(\d+', '--', '*.[ch]', '*.py', '*.in'],
+    done = subprocess.run(['git', '-C', source, 'grep', '-nP', r'\b(BUG|bug_is)\(\d+', '--', '*.[ch]', '*.cc', '*.py', '*.in'],
                           capture_output=True, text=True)
     found = {}
     for line in done.stdout.splitlines():
@@ -201,16 +217,15 @@ def planted(source):
     return dict(sorted(found.items()))
 
 
-def report(state, tests, source):
-    bugs = planted(source)
+def report(state, tests, bugs):
     counts = collections.defaultdict(collections.Counter)
     for bug, (file, line) in bugs.items():
-        by = [test.name for test in tests if bug in state.reached.get(test.name, ())]
-        open_tests = [test.name for test in tests if bug in state.pending(test.name) and state.clean[test.name] == 'OK']
-        verdict = 'noticed' if bug in state.noticed else 'never reached' if not by else 'open' if open_tests else 'missed'
-        folder = '/'.join(pathlib.Path(file).parts[:2])
-        counts[folder][verdict] += 1
-        more = state.noticed.get(bug, f'{len(by)} tests come by, {len(open_tests)} to be run')
+        by = [test for test in tests if bug in state.reached.get(test.name, ())]
+        left = [test for test in tests
+                if test.name not in state.clean or (state.clean[test.name] == 'OK' and bug in state.pending(test.name))]
+        verdict = 'noticed' if bug in state.noticed else 'open' if left else 'missed' if by else 'never reached'
+        counts['/'.join(pathlib.Path(file).parts[:2])][verdict] += 1
+        more = state.noticed.get(bug, f'{len(by)} tests come by, {len(left)} to be run')
         print(f'{bug:5} {verdict:14} {file}:{line}  {more}')
     total = collections.Counter()
     for folder, count in sorted(counts.items()):
@@ -227,38 +242,55 @@ def setup(source, build, options):
     return subprocess.run(['ninja', '-C', build, f'-j{options.jobs}']).returncode
 
 
+def choose(build, state, options):
+    """The tests that are wanted, the quickest first. `guess`: how long one takes, before it has run."""
+    earlier = read_times(options.times) if options.times else {}
+    found = read_tests(build)
+    cases = collections.Counter(test.whole for test in found)
+    for test in found:
+        test.guess = state.seconds.get(test.name, earlier.get(test.whole, test.limit) / cases[test.whole])
+    return sorted((test for test in found
+                   if (not options.suite or set(test.suites) & set(options.suite)) and not set(test.suites) & set(options.without)
+                   and (not options.test or {test.name, test.whole} & set(options.test)) and test.guess <= options.longest),
+                  key=lambda test: test.guess)
+
+
+def find_source(build):
+    done = subprocess.run(['meson', 'introspect', build, '--buildsystem-files'], capture_output=True, text=True, check=True)
+    source = pathlib.Path(json.loads(done.stdout)[0])
+    while not (source / 'core').is_dir():
+        source = source.parent
+    return source
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument('command', choices=['setup', 'record', 'hunt', 'report', 'expand'])
-    parser.add_argument('folders', nargs='+')
+    parser.add_argument('command', choices=['plant', 'setup', 'hunt', 'report', 'expand'])
+    parser.add_argument('words', nargs='+')
     parser.add_argument('-j', '--jobs', type=int, default=2)
+    parser.add_argument('--seed', type=int, default=1, help='of plant')
     parser.add_argument('--seconds', type=float, default=float('inf'))
     parser.add_argument('--longest', type=float, default=float('inf'), help='tests that take longer are left out')
-    parser.add_argument('--times', type=pathlib.Path, help='testlog.json of an earlier `meson test`, until tests are recorded')
+    parser.add_argument('--times', type=pathlib.Path, help='testlog.json of an earlier `meson test`: how long tests take')
     parser.add_argument('--suite', action='append', default=[])
+    parser.add_argument('--without', action='append', default=[], help='a suite that is left out')
     parser.add_argument('--test', action='append', default=[])
     options = parser.parse_args()
+    first = pathlib.Path(options.words[0]).resolve()
+    if options.command == 'plant':
+        import plant
+        return plant.plant(first, int(options.words[1]), options.words[2:], options.seed)
     if options.command == 'expand':
         import expand
-        return expand.print_mutants(pathlib.Path(options.folders[0]), options.folders[1], options.folders[2:])
+        return expand.print_mutants(first, options.words[1], options.words[2:])
     if options.command == 'setup':
-        return setup(pathlib.Path(options.folders[0]).resolve(), pathlib.Path(options.folders[1]).resolve(), options)
-    build = pathlib.Path(options.folders[0]).resolve()
-    state = State(build)
-    earlier = read_times(options.times) if options.times else {}
-    tests = [test for test in read_tests(build)
-             if (not options.suite or set(test.suites) & set(options.suite))
-             and (not options.test or test.name in options.test or test.whole in options.test)
-             and state.seconds.get(test.name, earlier.get(test.whole, 0)) <= options.longest]
-    tests.sort(key=lambda test: state.seconds.get(test.name, earlier.get(test.whole, test.limit)))
-    end = time.monotonic() + options.seconds
+        return setup(first, pathlib.Path(options.words[1]).resolve(), options)
+    state, bugs = State(first), planted(find_source(first))
+    tests = choose(first, state, options)
     if options.command == 'report':
-        done = subprocess.run(['meson', 'introspect', build, '--buildsystem-files'], capture_output=True, text=True, check=True)
-        source = pathlib.Path(json.loads(done.stdout)[0])
-        while not (source / 'core').is_dir():
-            source = source.parent
-        return report(state, tests, source)
-    return (record if options.command == 'record' else hunt)(state, tests, options, lambda: time.monotonic() > end)
+        return report(state, tests, bugs)
+    end = time.monotonic() + options.seconds
+    return hunt(state, tests, bugs, options, lambda: time.monotonic() > end)
 
 
 if __name__ == '__main__':
