@@ -36,6 +36,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 COUNT = 4096  # BUG_COUNT of bug.h
 OPTIONS = ['-Dtests=true', '-Dcuda-generic=disabled']
 ENOUGH = ('OK', 'skipped')
+running = set()  # process groups of tests
 
 
 class Test:
@@ -125,6 +126,20 @@ def read_times(path):
     return {run['name'].split(' / ')[-1]: run['duration'] for run in runs}
 
 
+def kill_group(group):
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+
+
+def end(number, frame):
+    """A bug may make a test run for ever: none stays behind when this program is ended."""
+    for group in list(running):
+        kill_group(group)
+    os._exit(128 + number)
+
+
 def run_test(state, test, bugs, seconds):
     """Runs a test with these bugs in force, and notes the result. A process group of its own ends with it."""
     if not os.access(test.command[0], os.X_OK):
@@ -141,15 +156,14 @@ def run_test(state, test, bugs, seconds):
     with log_path.open('wb') as log:
         process = subprocess.Popen(test.command, cwd=test.folder or state.build, env=variables, stdin=subprocess.DEVNULL,
                                    stdout=log, stderr=subprocess.STDOUT, start_new_session=True)
+        running.add(process.pid)
         try:
             status = process.wait(seconds)
         except subprocess.TimeoutExpired:
             status = 'late'
-        try:
-            os.killpg(process.pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+        kill_group(process.pid)
         process.wait()
+        running.discard(process.pid)
     took = time.monotonic() - start
     text = log_path.read_bytes()
     result = {0: 'OK', 77: 'skipped'}.get(status, f'failed: {status}')
@@ -289,8 +303,10 @@ def main():
     tests = choose(first, state, options)
     if options.command == 'report':
         return report(state, tests, bugs)
-    end = time.monotonic() + options.seconds
-    return hunt(state, tests, bugs, options, lambda: time.monotonic() > end)
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, end)
+    last = time.monotonic() + options.seconds
+    return hunt(state, tests, bugs, options, lambda: time.monotonic() > last)
 
 
 if __name__ == '__main__':
