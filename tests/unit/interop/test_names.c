@@ -138,6 +138,12 @@ static void check(const char *layers, bool ids, enum sl_convention convention, c
     close_world();
 }
 
+static const char both_ways[] =
+    "{type: lstm, name: r, units: 3, layers: 2, direction: bidirectional}, {type: layer_norm, name: n}, "
+    "{type: dense, name: d, units: from_target}";
+static const char ids[] = "{type: embedding, name: e, dim: 3}, {type: gru, name: r, units: 2, return_sequences: true}, "
+                          "{type: output, name: d, use_bias: false, activation: softmax}";
+
 static void layers_of_pytorch(void **state)
 {
     (void)state;
@@ -162,10 +168,7 @@ static void layers_of_pytorch(void **state)
                                            {"d.weight", "1,6", "d.w", "0"},
                                            {"d.bias", "1", "d.bias", "0"},
                                            {NULL, NULL, NULL, NULL}};
-    check("{type: lstm, name: r, units: 3, layers: 2, direction: bidirectional}, {type: layer_norm, name: n}, {type: "
-          "dense, "
-          "name: d, units: from_target}",
-          false, SL_CONVENTION_PYTORCH, lstm, "");
+    check(both_ways, false, SL_CONVENTION_PYTORCH, lstm, "");
     static const struct expected gru[] = {{"e.weight", "4,3", "e.w", "0"},
                                           {"r.weight_ih_l0", "6,3", "r.l0.forward.w_x", "012"},
                                           {"r.weight_hh_l0", "6,2", "r.l0.forward.w_h", "012"},
@@ -173,10 +176,7 @@ static void layers_of_pytorch(void **state)
                                           {"r.bias_hh_l0", "6", "r.l0.forward.bias", "..3"},
                                           {"d.weight", "4,2", "d.w", "0"},
                                           {NULL, NULL, NULL, NULL}};
-    check("{type: embedding, name: e, dim: 3}, {type: gru, name: r, units: 2, return_sequences: true}, {type: output, "
-          "name: d, "
-          "use_bias: false, activation: softmax}",
-          true, SL_CONVENTION_PYTORCH, gru, "");
+    check(ids, true, SL_CONVENTION_PYTORCH, gru, "");
     static const struct expected lean[] = {{"r.weight_ih_l0", "12,2", "r.l0.forward.w_x", "0123"},
                                            {"r.weight_hh_l0", "12,2", "r.l0.forward.w_h", "0123"},
                                            {"r.weight_hr_l0", "2,3", "r.l0.forward.projection", "0"},
@@ -185,8 +185,7 @@ static void layers_of_pytorch(void **state)
                                            {"d.bias", "1", "d.bias", "0"},
                                            {NULL, NULL, NULL, NULL}};
     check("{type: lstm, name: r, units: 3, projection: 2, peephole: true, use_bias: false}, {type: dense, name: d, "
-          "units: "
-          "from_target}",
+          "units: from_target}",
           false, SL_CONVENTION_PYTORCH, lean, "`r.l0.forward.peephole` has no name there and keeps this one\n");
 }
 
@@ -211,20 +210,14 @@ static void layers_of_keras(void **state)
         {"d/kernel", "6,1", "d.w", "T0"},
         {"d/bias", "1", "d.bias", "0"},
         {NULL, NULL, NULL, NULL}};
-    check("{type: lstm, name: r, units: 3, layers: 2, direction: bidirectional}, {type: layer_norm, name: n}, {type: "
-          "dense, "
-          "name: d, units: from_target}",
-          false, SL_CONVENTION_KERAS, lstm, "");
+    check(both_ways, false, SL_CONVENTION_KERAS, lstm, "");
     static const struct expected gru[] = {{"e/embeddings", "4,3", "e.w", "0"},
                                           {"r/gru_cell/kernel", "3,6", "r.l0.forward.w_x", "T102"},
                                           {"r/gru_cell/recurrent_kernel", "2,6", "r.l0.forward.w_h", "T102"},
                                           {"r/gru_cell/bias", "2,6", "r.l0.forward.bias", "102..3"},
                                           {"d/kernel", "2,4", "d.w", "T0"},
                                           {NULL, NULL, NULL, NULL}};
-    check("{type: embedding, name: e, dim: 3}, {type: gru, name: r, units: 2, return_sequences: true}, {type: output, "
-          "name: d, "
-          "use_bias: false, activation: softmax}",
-          true, SL_CONVENTION_KERAS, gru, "");
+    check(ids, true, SL_CONVENTION_KERAS, gru, "");
     static const struct expected before[] = {{"r/gru_cell/kernel", "2,9", "r.l0.forward.w_x", "T102"},
                                              {"r/gru_cell/recurrent_kernel", "3,9", "r.l0.forward.w_h", "T102"},
                                              {"r/gru_cell/bias", "9", "r.l0.forward.bias", "102"},
@@ -235,8 +228,7 @@ static void layers_of_keras(void **state)
                                              {"d/bias", "1", "d.bias", "0"},
                                              {NULL, NULL, NULL, NULL}};
     check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2}, "
-          "{type: "
-          "dense, name: d, units: from_target}",
+          "{type: dense, name: d, units: from_target}",
           false, SL_CONVENTION_KERAS, before, "");
 }
 
