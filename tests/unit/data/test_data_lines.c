@@ -187,12 +187,9 @@ static void test_answers_name_the_fix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends_of_lines),
-        cmocka_unit_test(test_standard_input),
-        cmocka_unit_test(test_wide_delimiters),
-        cmocka_unit_test(test_one_class_teaches_nothing),
-        cmocka_unit_test(test_labels_that_train_lacks),
-        cmocka_unit_test(test_answers_name_the_fix),
+        cmocka_unit_test(test_ends_of_lines),           cmocka_unit_test(test_standard_input),
+        cmocka_unit_test(test_wide_delimiters),         cmocka_unit_test(test_one_class_teaches_nothing),
+        cmocka_unit_test(test_labels_that_train_lacks), cmocka_unit_test(test_answers_name_the_fix),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
