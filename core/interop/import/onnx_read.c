@@ -237,16 +237,19 @@ static seqlstm_status match_outputs(struct reading *r)
             continue;
         status = sl_onnx_match_output(&r->match, value);
         chosen = status == SEQLSTM_OK ? k : -1;
-        if (chosen < 0 && first.code == SEQLSTM_OK && r->match.err)
+        if (chosen < 0 && first.code == SEQLSTM_OK)
             first = *r->match.err;
     }
     if (count == 0)
         SEQLSTM_FAIL(r->match.err, SEQLSTM_CORRUPT_DATA, "%s: damaged ONNX file: its graph has no output",
                      r->match.path);
-    if (chosen < 0 && r->match.err && first.code != SEQLSTM_OK)
+    if (chosen < 0 && first.code == SEQLSTM_OK)
+        SEQLSTM_FAIL(r->match.err, SEQLSTM_CORRUPT_DATA, "%s: damaged ONNX file: nothing gives its output `%s` a value",
+                     r->match.path, names[0]);
+    if (chosen < 0) {
         *r->match.err = first;
-    if (chosen < 0)
-        return first.code != SEQLSTM_OK ? first.code : SEQLSTM_CORRUPT_DATA;
+        return first.code;
+    }
     for (int32_t k = 0; k < count; k++)
         if (k != chosen)
             SEQLSTM_TRY(sl_onnx_match_extra_output(&r->match, names[k]));
@@ -302,7 +305,7 @@ static seqlstm_status read_file(struct reading *r, struct sl_onnx_file *file)
                 continue;
             sl_buf_truncate(r->match.notes, notes);
             seqlstm_status status = try_reading(r, file, port, roles[a], input, &has_order_error);
-            if (status == SEQLSTM_OK || r->match.err == NULL)
+            if (status == SEQLSTM_OK)
                 return status;
             if (!has_kept || (kept_is_order && !has_order_error))
                 kept = *r->match.err;

@@ -1,0 +1,405 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sources that join a decoder and leave it at any time: each is written once, as a decoder writes it alone. Room,
+ * padding, sources that are dropped, results that are no numbers, and errors. */
+#include "exec_pairs.h"
+
+#include "oom.h"
+
+#include "decode/continuous.h"
+
+enum { BEGIN = 0, END = 1, MOST = 3, MOST_ROWS = 8, BEAM = 3, WORDS = 24 };
+
+/* What is written for a source. */
+struct text {
+    int times;
+    bool is_number, ended;
+    int64_t count;
+    int32_t ids[WORDS];
+    double score, log_probability;
+};
+
+static const struct sl_decode_config configs[] = {
+    {.beam = 1, .n_best = 1, .length_penalty = {SL_LENGTH_PENALTY_NONE, 0}, .top_p = 1},
+    {.beam = BEAM, .n_best = 2, .max_length = 6, .length_penalty = {SL_LENGTH_PENALTY_GNMT, 0.6}, .top_p = 1},
+    {.beam = 2, .n_best = 1, .max_length = 9, .length_penalty = {SL_LENGTH_PENALTY_AVERAGE, 0}, .top_p = 1},
+    {.beam = 1, .n_best = 1, .max_length = 7, .temperature = 2, .top_k = 5, .top_p = 0.9}};
+enum { CONFIGS = sizeof configs / sizeof *configs };
+
+/* A model in two parts, and what is written for each source alone. */
+struct team {
+    struct world w;
+    struct part encoder, step;
+    struct sl_decoder_request request;
+    struct text alone[B];
+};
+
+static void open_team(struct team *team, size_t which)
+{
+    struct sl_data_facts facts = pair_facts(cases[which].one_vocabulary ? V : SOURCE_V);
+    facts.envelope.sequences = MOST;
+    facts.envelope.source_rows = MOST_ROWS;
+    open_world(&team->w, data_pairs, cases[which].layers, &facts, true);
+    struct sl_envelope envelope = facts.envelope;
+    open_part(&team->encoder, &team->w, SL_PART_ENCODER, &envelope);
+    envelope.steps = 1;
+    envelope.sequences = envelope.rows = MOST * BEAM;
+    open_part(&team->step, &team->w, SL_PART_DECODER, &envelope);
+    team->request = (struct sl_decoder_request){
+        .encoder = team->encoder.exec, .step = team->step.exec, .begin = BEGIN, .end = END, .seed = 3};
+}
+
+static void close_team(struct team *team)
+{
+    close_part(&team->step);
+    close_part(&team->encoder);
+    close_world(&team->w);
+}
+
+/* Sources of these records, the longest first, as batches without targets have them. Sample k is record k of the test.
+ */
+static struct sl_batch *make_sources(const int32_t *wanted, int64_t count)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t records[B], steps[B];
+    for (int64_t k = 0; k < count; k++) {
+        int64_t at = k;
+        for (; at > 0 && source_lengths[records[at - 1]] < source_lengths[wanted[k]]; at--)
+            records[at] = records[at - 1];
+        records[at] = wanted[k];
+    }
+    for (int64_t k = 0; k < count; k++)
+        steps[k] = source_lengths[records[k]];
+    const struct sl_batch_shape shape = {
+        .sequences = count, .source_lengths = steps, .source_kind = SL_FIELD_IDS, .source_features = 1};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t k = 0; k < count; k++) {
+        ((int64_t *)batch->sample)[k] = records[k];
+        for (int64_t t = 0; t < steps[k]; t++)
+            ((int32_t *)batch->source.input.ids)[sl_batch_source_row(batch, k, t)] = source_token(records[k], t);
+    }
+    return batch;
+}
+
+static void keep(struct text *text, const struct sl_hypothesis *best)
+{
+    text->times++;
+    text->is_number = best != NULL;
+    if (best == NULL)
+        return;
+    assert_true(best->count <= WORDS);
+    text->ended = best->ended;
+    text->count = best->count;
+    memcpy(text->ids, best->ids, (size_t)best->count * sizeof *best->ids);
+    text->score = best->score;
+    text->log_probability = best->log_probability;
+}
+
+/* Drawn tokens depend on the record's number, which is 0 for all that are written beside each other. */
+static void write_alone(struct team *team)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_decoder *decoder = NULL;
+    ok(sl_decoder_create(&team->request, &decoder, &err), &err);
+    memset(team->alone, 0, sizeof team->alone);
+    for (int32_t record = 0; record < B; record++) {
+        struct sl_batch *batch = make_sources(&record, 1);
+        ((int64_t *)batch->sample)[0] = 0;
+        ok(sl_decoder_run(decoder, batch, &err), &err);
+        const struct sl_hypothesis best = sl_decoder_get_result(decoder, 0, 0);
+        keep(&team->alone[record], &best);
+        sl_batch_destroy(batch);
+    }
+    sl_decoder_destroy(decoder);
+}
+
+static void expect_text(const struct team *team, const char *name, int32_t record, const struct text *got)
+{
+    const struct text *alone = &team->alone[record];
+    if (got->times != 1 || got->count != alone->count || got->ended != alone->ended ||
+        memcmp(got->ids, alone->ids, (size_t)got->count * sizeof *got->ids) != 0 ||
+        !(fabs(got->score - alone->score) <= 1e-5) || !(fabs(got->log_probability - alone->log_probability) <= 1e-5))
+        fail_msg("%s: source %d is written %d times, %d words with %g; alone it has %d words with %g", name, record,
+                 got->times, (int)got->count, got->log_probability, (int)alone->count, alone->log_probability);
+}
+
+static seqlstm_status collect(void *context, void *tag, const struct sl_hypothesis *best, struct seqlstm_error *err)
+{
+    (void)context;
+    (void)err;
+    keep(tag, best);
+    return SEQLSTM_OK;
+}
+
+/* ---- any order ----------------------------------------------------------------------------------------------- */
+
+struct play {
+    struct sl_continuous *continuous;
+    struct text texts[B];
+    void *tags[B];
+    bool present[B], dropped[B];
+    int32_t order[B], next; /* records that have not joined yet are order[next ..] */
+    uint64_t seed, draws;
+};
+
+static int32_t draw(struct play *play, int32_t below)
+{
+    return (int32_t)(seqlstm_uniform(play->seed, play->draws++, 0, 0) * (float)below);
+}
+
+static void shuffle(struct play *play)
+{
+    for (int32_t r = 0; r < B; r++) {
+        const int32_t other = draw(play, r + 1);
+        play->order[r] = play->order[other];
+        play->order[other] = r;
+    }
+}
+
+/* Of the sources that are there, by what the test knows. `pads`: the written ones stay until all are. */
+static int32_t count_present(struct play *play, bool pads, int32_t *out_rows)
+{
+    int32_t count = 0, live = 0;
+    *out_rows = 0;
+    for (int32_t r = 0; r < B; r++) {
+        play->present[r] = play->present[r] && (pads || play->texts[r].times == 0);
+        count += play->present[r];
+        live += play->present[r] && play->texts[r].times == 0;
+        *out_rows += play->present[r] ? source_lengths[r] : 0;
+    }
+    if (live == 0) {
+        memset(play->present, 0, sizeof play->present);
+        *out_rows = 0;
+    }
+    return live == 0 ? 0 : count;
+}
+
+/* One to three of the next records join, if there is room. */
+static void join_some(struct play *play, bool pads)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int32_t rows, count = 1 + draw(play, MOST), here = count_present(play, pads, &rows);
+    if (count > B - play->next)
+        count = B - play->next;
+    if (count == 0)
+        return;
+    const int32_t *records = &play->order[play->next];
+    struct sl_batch *batch = make_sources(records, count);
+    for (int32_t k = 0; k < count; k++)
+        rows += source_lengths[records[k]];
+    const bool fits = here + count <= MOST && rows <= MOST_ROWS;
+    assert_int_equal(sl_continuous_has_room(play->continuous, batch), fits);
+    if (fits)
+        ok(sl_continuous_join(play->continuous, batch, play->tags, &err), &err);
+    for (int32_t k = 0; fits && k < count; k++)
+        play->present[records[k]] = true;
+    play->next += fits ? count : 0;
+    sl_batch_destroy(batch);
+}
+
+static void drop_one(struct play *play)
+{
+    const int32_t record = draw(play, B);
+    if (play->present[record] && play->texts[record].times == 0) {
+        play->present[record] = false;
+        play->dropped[record] = true;
+    }
+    sl_continuous_drop(play->continuous, &play->texts[record]); /* of one that is not there: nothing */
+}
+
+/* Sources come in any order and number, and some are dropped before their ends. */
+static void play_once(const struct team *team, const char *name, struct sl_continuous *continuous, uint64_t seed,
+                      bool pads, bool drops)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct play play = {.continuous = continuous, .seed = seed};
+    int32_t rows;
+    for (int32_t r = 0; r < B; r++)
+        play.tags[r] = &play.texts[r];
+    shuffle(&play);
+    for (int32_t step = 0; play.next < B || count_present(&play, pads, &rows) > 0; step++) {
+        assert_true(step < 200);
+        if (draw(&play, 3) != 0)
+            join_some(&play, pads);
+        for (int32_t d = draw(&play, 8); drops && d < 2; d++)
+            drop_one(&play);
+        if (draw(&play, 5) == 0)
+            join_some(&play, pads);
+        assert_int_equal(sl_continuous_count(continuous), count_present(&play, pads, &rows));
+        ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+        assert_int_equal(sl_continuous_count(continuous), count_present(&play, pads, &rows));
+    }
+    for (int32_t r = 0; r < B; r++) {
+        if (!play.dropped[r])
+            expect_text(team, name, r, &play.texts[r]);
+        else
+            assert_int_equal(play.texts[r].times, 0);
+    }
+}
+
+static void each_source_is_written_as_alone(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct team team;
+        open_team(&team, i);
+        for (size_t c = 0; c < CONFIGS; c++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_continuous *continuous = NULL;
+            team.request.config = &configs[c];
+            team.request.never = (struct sl_never){.ids = {BEGIN, 3}, .count = c == 2 ? 2 : 0};
+            write_alone(&team);
+            ok(sl_continuous_create(&team.request, &continuous, &err), &err);
+            for (uint64_t seed = 1; seed <= 6; seed++) /* the same one again and again */
+                play_once(&team, cases[i].name, continuous, seed, false, seed > 3);
+            sl_continuous_pad(continuous);
+            for (uint64_t seed = 7; seed <= 8; seed++)
+                play_once(&team, cases[i].name, continuous, seed, true, false);
+            sl_continuous_destroy(continuous);
+        }
+        close_team(&team);
+    }
+}
+
+/* ---- what fails ---------------------------------------------------------------------------------------------- */
+
+enum { ATTENDING = 8 }; /* of `cases`: additive attention, with memories of several widths */
+
+static void make_number_less(struct team *team, const char *name, int64_t row)
+{
+    const struct sl_param_view *view = sl_params_find(team->w.params, name);
+    assert_non_null(view);
+    for (int64_t k = 0; k < view->columns; k++)
+        team->w.params->values[view->offset_elems + row * view->columns + k] = NAN;
+    sl_params_touch(team->w.params);
+}
+
+/* The probabilities of one source are no numbers: it leaves without a text, and the others are written as ever. A
+ * decoder that writes them as one batch tells the step. */
+static void what_is_no_number_leaves_alone(void **state)
+{
+    (void)state;
+    static const int32_t first[] = {4, 0, 3}, records[] = {0, 3, 4};
+    static const size_t models[] = {0, ATTENDING};
+    for (size_t m = 0; m < 2; m++)
+        for (size_t c = 0; c < CONFIGS; c++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_continuous *continuous = NULL;
+            struct sl_decoder *decoder = NULL;
+            struct text texts[B] = {{0}};
+            void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
+            struct team team;
+            open_team(&team, models[m]);
+            team.request.config = &configs[c];
+            write_alone(&team);
+            make_number_less(&team, "source_words.w", 1); /* only record 0 has this word */
+            ok(sl_continuous_create(&team.request, &continuous, &err), &err);
+            struct sl_batch *batch = make_sources(first, 3);
+            ok(sl_continuous_join(continuous, batch, tags, &err), &err);
+            ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+            assert_int_equal(texts[0].times, 1);
+            assert_false(texts[0].is_number);
+            assert_int_equal(sl_continuous_count(continuous), 2 - texts[3].times - texts[4].times);
+            while (sl_continuous_count(continuous) > 0)
+                ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+            for (int32_t k = 1; k < 3; k++)
+                expect_text(&team, cases[models[m]].name, records[k], &texts[records[k]]);
+            ok(sl_decoder_create(&team.request, &decoder, &err), &err);
+            assert_int_equal(sl_decoder_run(decoder, batch, &err), SEQLSTM_NUMERIC);
+            assert_non_null(strstr(err.message, "probabilities at step 0 are not numbers"));
+            sl_decoder_destroy(decoder);
+            sl_batch_destroy(batch);
+            sl_continuous_destroy(continuous);
+            close_team(&team);
+        }
+}
+
+static seqlstm_status refuse(void *context, void *tag, const struct sl_hypothesis *best, struct seqlstm_error *err)
+{
+    (void)context;
+    keep(tag, best);
+    SEQLSTM_FAIL(err, SEQLSTM_IO, "no place for the text");
+}
+
+/* A writer that fails ends the step; all have left, and the next ones are written as ever. */
+static void after_an_error_all_have_left(void **state)
+{
+    (void)state;
+    static const int32_t records[] = {3, 2, 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_continuous *continuous = NULL;
+    struct team team;
+    struct text texts[B] = {{0}};
+    void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
+    open_team(&team, ATTENDING);
+    team.request.config = &configs[1];
+    write_alone(&team);
+    ok(sl_continuous_create(&team.request, &continuous, &err), &err);
+    struct sl_batch *batch = make_sources(records, 3);
+    ok(sl_continuous_join(continuous, batch, tags, &err), &err);
+    seqlstm_status status = SEQLSTM_OK;
+    for (int step = 0; step < 6 && status == SEQLSTM_OK; step++)
+        status = sl_continuous_step(continuous, refuse, NULL, &err);
+    assert_int_equal(status, SEQLSTM_IO);
+    assert_int_equal(texts[1].times + texts[2].times + texts[3].times, 1);
+    assert_int_equal(sl_continuous_count(continuous), 0);
+    sl_batch_destroy(batch);
+    play_once(&team, "after an error", continuous, 1, false, false);
+    sl_continuous_destroy(continuous);
+    close_team(&team);
+}
+
+/* Without memory none of a batch joins; those that are there stay, and their texts are the same. */
+static void without_memory_the_others_stay(void **state)
+{
+    (void)state;
+    static const int32_t first[] = {0, 3}, late[] = {2};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_continuous *continuous = NULL;
+    struct team team;
+    struct text texts[B] = {{0}};
+    void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
+    open_team(&team, ATTENDING);
+    team.request.config = &configs[1];
+    write_alone(&team);
+    for (int n = 1;; n++) {
+        oom_fail_at(n);
+        const seqlstm_status status = sl_continuous_create(&team.request, &continuous, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+    }
+    struct sl_batch *batches[2] = {make_sources(first, 2), make_sources(late, 1)};
+    ok(sl_continuous_join(continuous, batches[0], tags, &err), &err);
+    ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+    const int64_t before = sl_continuous_count(continuous);
+    for (int n = 1;; n++) {
+        oom_fail_at(n);
+        const seqlstm_status status = sl_continuous_join(continuous, batches[1], tags, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_int_equal(sl_continuous_count(continuous), before);
+        assert_true(sl_continuous_has_room(continuous, batches[1]));
+    }
+    while (sl_continuous_count(continuous) > 0)
+        ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+    expect_text(&team, "there before", 0, &texts[0]);
+    expect_text(&team, "there before", 3, &texts[3]);
+    expect_text(&team, "joined at last", 2, &texts[2]);
+    sl_batch_destroy(batches[0]);
+    sl_batch_destroy(batches[1]);
+    sl_continuous_destroy(continuous);
+    close_team(&team);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_source_is_written_as_alone),
+        cmocka_unit_test(what_is_no_number_leaves_alone),
+        cmocka_unit_test(after_an_error_all_have_left),
+        cmocka_unit_test(without_memory_the_others_stay),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
