@@ -4,10 +4,15 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEXT_OF(x) #x
 #define TEXT(x)    TEXT_OF(x)
+
+/* Primitives that the library keeps for itself, so that operations with the same shapes share them. Each takes about
+ * 0.15 MB; its default of 1024 is what a process would grow by while ever new shapes come. */
+enum { SHARED_MOST = 128 };
 
 struct odn_functions odn;
 
@@ -68,10 +73,19 @@ static seqlstm_status load_locked(const char *file, struct seqlstm_error *err)
     return status;
 }
 
+/* The user's own limit stays. */
+static void limit_cache(void)
+{
+    if (getenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY") == NULL && getenv("DNNL_PRIMITIVE_CACHE_CAPACITY") == NULL)
+        odn.set_primitive_cache_capacity(SHARED_MOST);
+}
+
 seqlstm_status odn_library_load(const char *file, struct seqlstm_error *err)
 {
     pthread_mutex_lock(&load_lock);
     seqlstm_status status = loaded ? SEQLSTM_OK : load_locked(file, err);
+    if (!loaded && status == SEQLSTM_OK)
+        limit_cache();
     loaded = status == SEQLSTM_OK;
     pthread_mutex_unlock(&load_lock);
     return status;

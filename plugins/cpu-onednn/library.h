@@ -37,6 +37,7 @@
     X(primitive_attr_set_rnn_data_qparams)                                                                             \
     X(primitive_attr_set_rnn_weights_qparams)                                                                          \
     X(primitive_attr_set_scratchpad_mode)                                                                              \
+    X(set_primitive_cache_capacity)                                                                                    \
     ODN_VERSION_FUNCTIONS(X)
 
 #define ODN_MEMBER(name) __typeof__(&dnnl_##name) name;

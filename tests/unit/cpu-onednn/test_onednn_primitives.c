@@ -402,6 +402,25 @@ static void what_shapes_take_is_said(void **state)
     else
         print_message("# no AVX-512 here: what inference takes is not measured\n");
 }
+/* The library keeps primitives, too, of operations that are no more as well. */
+static void memory_is_bounded_whatever_shapes_come(void **state)
+{
+    (void)state;
+    static struct batch b;
+    const int32_t all = SEQUENCES * STEPS;
+    struct seqlstm_op *op = make_lstm(4, SEQLSTM_MODE_INFERENCE, "sliced");
+    int64_t before = 0;
+    for (int32_t k = 0; k < 1536; k++) {
+        const int32_t shape = (int32_t)(2053LL * k % all); /* each comes once, in no order */
+        batch_fill(&b, 1 + shape % SEQUENCES, 1 + shape / SEQUENCES, 1 + shape / SEQUENCES);
+        bind_once(op, &b);
+        before = k == 511 ? measure_resident() : before;
+    }
+    const double grown = (double)(measure_resident() - before) / (1 << 20);
+    if (!(grown < 32)) /* 1024 shapes take 100 MB */
+        fail_msg("1024 shapes more took %.1f MB", grown);
+    table->op_destroy(op);
+}
 #endif
 
 static int count_threads(void)
@@ -476,6 +495,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
 #ifdef HAS_OWN_MEMORY
         cmocka_unit_test(what_shapes_take_is_said),
+        cmocka_unit_test(memory_is_bounded_whatever_shapes_come),
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
         cmocka_unit_test(bindings_take_shapes_that_others_had),
