@@ -18,7 +18,7 @@ ORDER = ('--set', 'dispatch.policy=order', '--set', 'parallel.shards=4', '--set'
 
 def test_cases_run_on_ranks(t):
     said = t.run('conformance', 'comm-shm', '--ranks', '3', '--case', 'broadcast', '--case', 'death', '--case', 'ordered_sum')
-    said.prints('comm-shm 0.1.0', '3 cases on 3 ranks: 3 passed, 0 failed')
+    said.prints('comm-shm 0.1.0', '4 cases on 3 ranks: 4 passed, 0 failed')
     report = t.run('conformance', 'comm-shm', '--ranks', '2', '--case', 'barrier', '--json').json
     expect(report['ranks'] == 2 and [(c['case'], c['verdict']) for c in report['cases']] == [('barrier', 'pass')], report)
 
@@ -56,10 +56,10 @@ def test_cases_run_under_a_launcher(t):
     if not has_mpi():
         return 'MPI is not installed'
     said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death',
-                 '--case', 'late_peer', env={'TMPDIR': str(t.write('tmp/other', '').parent)})
+                 '--case', 'late_peer', '--case', 'groups', env={'TMPDIR': str(t.write('tmp/other', '').parent)})
     left = [path.name for path in (t.folder / 'tmp').glob('seqlstm-ranks-*')]
     expect(not left, f'{left} are left')
-    said.prints('comm-mpi 0.1.0', '3 cases on 3 ranks: 3 passed, 0 failed')
+    said.prints('comm-mpi 0.1.0', '4 cases on 3 ranks: 4 passed, 0 failed')
     t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
           rc=1).says('`/no/such/launcher` cannot be started')
 

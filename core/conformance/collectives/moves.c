@@ -116,12 +116,31 @@ static void count_members(struct sl_trial *trial, uint32_t group, int32_t member
                    err.message);
 }
 
+/* Ranks that do not ascend, that do not exist, and others than this one. */
+static void refuse_groups(struct sl_trial *trial)
+{
+    const int32_t own = trial->rank, other = own == 0 ? 1 : 0;
+    const int32_t lists[][2] = {{own > other ? own : other, own > other ? other : own},
+                                {own, own},
+                                {own, trial->ranks},
+                                {-1, own},
+                                {other, other}};
+    for (size_t k = 0; k < sizeof lists / sizeof *lists; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const seqlstm_status status = sl_connection_add_group(trial->connection, 1, lists[k], k == 4 ? 1 : 2, &err);
+        sl_trial_check(trial, status == SEQLSTM_INVALID_ARGUMENT,
+                       "group_create of the ranks %d and %d returned %d, expected INVALID_ARGUMENT", lists[k][0],
+                       lists[k][1], (int)status);
+    }
+}
+
 /* Even and odd ranks apart, between exchanges of all. */
 void sl_trial_groups(struct sl_trial *trial)
 {
     if (trial->transport->groups < 3 || trial->ranks < 2)
         return;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    refuse_groups(trial);
     int32_t members = 0, *ranks = sl_trial_allocate(trial, trial->ranks * 4);
     const uint32_t number = 1 + (uint32_t)(trial->rank % 2);
     for (int32_t r = trial->rank % 2; ranks && r < trial->ranks; r += 2)

@@ -121,20 +121,22 @@ void sl_trial_reduce_scatter(struct sl_trial *trial)
     reduce_all(trial, true);
 }
 
-/* Reductions in memory of the plugin. Elements beside the reduced ones stay as they are. */
+/* Reductions in memory of the plugin, or from other memory into it. Elements beside the reduced ones stay as they
+ * are. */
 static void reduce_in(struct sl_trial *trial, unsigned char *memory, uint32_t dtype, uint32_t reduction, int64_t elems,
-                      int64_t before)
+                      int64_t before, bool in_place)
 {
     const int64_t bytes = sl_dtype_bytes(dtype);
     unsigned char *at = memory + before * bytes;
-    unsigned char *expected = sl_trial_allocate(trial, elems * bytes);
-    for (int64_t i = 0; expected && i < elems; i++) {
-        store(at, dtype, i, get_value(trial, dtype, trial->rank, i));
+    unsigned char *expected = sl_trial_allocate(trial, elems * bytes), *other = sl_trial_allocate(trial, elems * bytes);
+    unsigned char *from = in_place ? at : other;
+    memset(memory, 0x5A, (size_t)((before + elems) * bytes + 8));
+    for (int64_t i = 0; expected && other && i < elems; i++) {
+        store(from, dtype, i, get_value(trial, dtype, trial->rank, i));
         store(expected, dtype, i, get_expected(trial, dtype, reduction, 0, 1, i));
     }
-    memset(at - before * bytes, 0x5A, (size_t)(before * bytes));
-    memset(at + elems * bytes, 0x5A, 8);
-    if (expected && sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_REDUCE, dtype, reduction, 0, at, at, elems)) {
+    if (expected && other &&
+        sl_trial_exchange(trial, SEQLSTM_COLLECTIVE_ALL_REDUCE, dtype, reduction, 0, from, at, elems)) {
         bool beside = true;
         for (int64_t i = 0; i < before * bytes; i++)
             beside &= memory[i] == 0x5A;
@@ -147,6 +149,7 @@ static void reduce_in(struct sl_trial *trial, unsigned char *memory, uint32_t dt
                        dtype);
     }
     free(expected);
+    free(other);
 }
 
 /* The same among the even and among the odd ranks, each of which has its own part of that memory. */
@@ -195,8 +198,9 @@ void sl_trial_shared(struct sl_trial *trial)
         for (uint32_t dtype = 0; memory && dtype < 32; dtype++)
             for (uint32_t reduction = 0; reduction < SEQLSTM_REDUCE_COUNT; reduction++)
                 for (size_t k = 0; k < sizeof counts / sizeof *counts; k++)
-                    if (trial->transport->dtypes >> dtype & 1 && trial->transport->reductions >> reduction & 1)
-                        reduce_in(trial, memory, dtype, reduction, counts[k], k % 2 ? BEFORE : 0);
+                    for (int in_place = 0; in_place < 2; in_place++)
+                        if (trial->transport->dtypes >> dtype & 1 && trial->transport->reductions >> reduction & 1)
+                            reduce_in(trial, memory, dtype, reduction, counts[k], k % 2 ? BEFORE : 0, in_place);
         if (memory && round == 1 && trial->transport->groups > 2)
             reduce_in_halves(trial, memory, MOST);
     }

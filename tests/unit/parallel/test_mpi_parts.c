@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The parts of comm-mpi around MPI: the environment that MPI changes, and the rules of groups, on an MPI that connects
+ * all ranks with nothing. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "comm-mpi/connection.h"
+
+extern char **environ;
+const struct seqlstm_collectives *seqlstm_collectives_query_v0(uint32_t host_minor);
+
+/* ---- what the rest of the plugin would do ----------------------------------------------------------------------- */
+
+static struct {
+    seqlstm_status exchange_status;
+    int exchanges, ends, told;
+} fake;
+
+seqlstm_status mpi_begin(struct seqlstm_connection *connection, const struct seqlstm_rendezvous *rendezvous,
+                         struct seqlstm_error *err)
+{
+    (void)connection;
+    if (rendezvous->timeout_ns == 1)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "no launcher");
+    return SEQLSTM_OK;
+}
+
+void mpi_end(struct seqlstm_connection *connection)
+{
+    (void)connection;
+    fake.ends++;
+}
+
+seqlstm_status mpi_exchange(struct seqlstm_group *group, const struct seqlstm_exchange *exchange,
+                            struct seqlstm_error *err)
+{
+    (void)group, (void)exchange;
+    fake.exchanges++;
+    if (fake.exchange_status != SEQLSTM_OK)
+        SEQLSTM_FAIL(err, fake.exchange_status, "rank 1 has died");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status mpi_look(struct mpi_wait *wait)
+{
+    (void)wait;
+    return SEQLSTM_OK;
+}
+
+void mpi_tell_all(struct seqlstm_connection *connection, enum mpi_notice_kind kind)
+{
+    (void)connection;
+    fake.told += kind == MPI_NOTICE_ABORT;
+}
+
+seqlstm_status mpi_check(int code, const char *what, struct seqlstm_error *err)
+{
+    (void)code, (void)what, (void)err;
+    return SEQLSTM_OK;
+}
+
+static void *allocate(void *context, uint64_t bytes)
+{
+    (*(int *)context)++;
+    return calloc(1, bytes);
+}
+
+static void release(void *context, void *memory)
+{
+    *(int *)context -= memory != NULL;
+    free(memory);
+}
+
+static int blocks;
+static const struct seqlstm_host host = {
+    .struct_size = sizeof host, .context = &blocks, .allocate = allocate, .release = release};
+
+static struct seqlstm_connection *join(int32_t rank, int32_t ranks)
+{
+    const struct seqlstm_rendezvous rendezvous = {
+        .struct_size = (uint32_t)sizeof rendezvous, .rank = rank, .ranks = ranks, .timeout_ns = 1000000000};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_connection *connection = NULL;
+    memset(&fake, 0, sizeof fake);
+    assert_int_equal(
+        seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR)->open(&host, NULL, 0, &rendezvous, &connection, &err),
+        SEQLSTM_OK);
+    return connection;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------ */
+
+static void a_number_is_that_of_one_group(void **state)
+{
+    (void)state;
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    static const int32_t all[] = {0, 1, 2}, down[] = {2, 1, 0}, beyond[] = {1, 2, 3}, others[] = {0, 2};
+    struct seqlstm_connection *c = join(1, 3);
+    struct seqlstm_group *groups[MPI_GROUPS] = {0}, *none = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(table->group_create(c, 0, down, 3, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(table->group_create(c, 0, beyond, 3, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(table->group_create(c, 0, others, 2, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(table->group_create(c, MPI_GROUPS, all, 3, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+    for (uint32_t g = 0; g < MPI_GROUPS; g++) {
+        assert_int_equal(table->group_create(c, g, all, 3, &groups[g], &err), SEQLSTM_OK);
+        assert_int_equal(table->group_create(c, g, all, 3, &none, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_true(groups[g]->number == g && groups[g]->members == 3 && groups[g]->place == 1);
+        assert_memory_equal(groups[g]->ranks, all, sizeof all);
+    }
+    assert_null(none);
+    for (uint32_t g = 0; g < MPI_GROUPS; g++)
+        table->group_destroy(groups[g]);
+    table->group_destroy(NULL);
+    table->close(c);
+    table->close(NULL);
+    assert_int_equal(fake.ends, 1);
+    assert_int_equal(blocks, 0);
+}
+
+static void after_a_failed_exchange_all_fail(void **state)
+{
+    (void)state;
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    static const int32_t all[] = {0, 1};
+    const struct seqlstm_exchange barrier = {.kind = SEQLSTM_COLLECTIVE_BARRIER},
+                                  self = {.kind = SEQLSTM_COLLECTIVE_SEND, .peer = 0};
+    struct seqlstm_connection *c = join(0, 2);
+    struct seqlstm_group *group = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(table->group_create(c, 0, all, 2, &group, &err), SEQLSTM_OK);
+    assert_int_equal(table->run(group, NULL, &self, &err), SEQLSTM_INVALID_ARGUMENT); /* nobody notices that */
+    assert_int_equal(table->run(group, NULL, &barrier, &err), SEQLSTM_OK);
+    fake.exchange_status = SEQLSTM_DEVICE;
+    assert_int_equal(table->run(group, NULL, &barrier, &err), SEQLSTM_DEVICE);
+    fake.exchange_status = SEQLSTM_OK;
+    assert_int_equal(table->run(group, NULL, &barrier, &err), SEQLSTM_CANCELLED);
+    assert_non_null(strstr(err.message, "an earlier exchange has failed"));
+    assert_int_equal(fake.exchanges, 2);
+    table->abort(c);
+    table->abort(c);
+    assert_int_equal(fake.told, 1);
+    assert_int_equal(atomic_load(&c->aborted), 1);
+    table->group_destroy(group);
+    table->close(c);
+}
+
+static void a_connection_that_cannot_begin_keeps_nothing(void **state)
+{
+    (void)state;
+    const struct seqlstm_rendezvous rendezvous = {.rank = 0, .ranks = 2, .timeout_ns = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_connection *connection = NULL;
+    assert_int_equal(
+        seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR)->open(&host, NULL, 0, &rendezvous, &connection, &err),
+        SEQLSTM_UNAVAILABLE);
+    assert_null(connection);
+    assert_int_equal(blocks, 0);
+}
+
+static size_t count_variables(void)
+{
+    size_t count = 0;
+    while (environ[count])
+        count++;
+    return count;
+}
+
+/* What was added, changed or removed meanwhile, next to each other and apart. */
+static void the_environment_is_what_it_was(void **state)
+{
+    (void)state;
+    static char one[] = "ONE=1", two[] = "TWO=", three[] = "THREE=a=b", on[] = "ON=same";
+    static char *small[] = {one, two, three, on, NULL};
+    char **before = environ;
+    environ = small;
+    char **copy = mpi_copy_environment();
+    assert_non_null(copy);
+    setenv("OMPI_A", "1", 1);
+    setenv("OMPI_B", "2", 1);
+    setenv("OMPI_C", "", 1);
+    setenv("THREE", "a", 1);
+    setenv("ON", "other", 1);
+    unsetenv("TWO");
+    setenv("OMPI_D", "4", 1);
+    mpi_restore_environment(copy);
+    assert_int_equal(count_variables(), 4);
+    assert_string_equal(getenv("ONE"), "1");
+    assert_string_equal(getenv("TWO"), "");
+    assert_string_equal(getenv("THREE"), "a=b");
+    assert_string_equal(getenv("ON"), "same");
+    mpi_restore_environment(NULL);
+    assert_int_equal(count_variables(), 4);
+    mpi_free_environment(copy);
+    mpi_free_environment(NULL);
+    environ = before;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_number_is_that_of_one_group),
+        cmocka_unit_test(after_a_failed_exchange_all_fail),
+        cmocka_unit_test(a_connection_that_cannot_begin_keeps_nothing),
+        cmocka_unit_test(the_environment_is_what_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
