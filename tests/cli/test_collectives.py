@@ -55,11 +55,13 @@ def has_mpi():
 def test_cases_run_under_a_launcher(t):
     if not has_mpi():
         return 'MPI is not installed'
-    said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, '--case', 'many', '--case', 'death',
-                 '--case', 'late_peer', '--case', 'groups', env={'TMPDIR': str(t.write('tmp/other', '').parent)})
+    cases = ['all_reduce', 'reduce_scatter', 'all_gather', 'send_receive', 'groups', 'many', 'late_peer', 'death', 'leaving',
+             'abort']
+    said = t.run('conformance', str(MPI), '--ranks', '3', '--launcher', MPIRUN, *(f'--case={case}' for case in cases),
+                 env={'TMPDIR': str(t.write('tmp/other', '').parent)})
     left = [path.name for path in (t.folder / 'tmp').glob('seqlstm-ranks-*')]
     expect(not left, f'{left} are left')
-    said.prints('comm-mpi 0.1.0', '4 cases on 3 ranks: 4 passed, 0 failed')
+    said.prints('comm-mpi 0.1.0', '10 cases on 3 ranks: 10 passed, 0 failed')
     t.run('conformance', str(MPI), '--ranks', '2', '--launcher', '/no/such/launcher', '--case', 'barrier',
           rc=1).says('`/no/such/launcher` cannot be started')
 
