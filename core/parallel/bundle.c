@@ -13,13 +13,29 @@ bool sl_adder_may_gather(const struct sl_ranks *ranks)
 
 /* ---- rows of an embedding --------------------------------------------------------------------------------------- */
 
+typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t)), aligned(sizeof(float)), may_alias));
+
+bool sl_bundle_uses_row(const float *row, int64_t columns)
+{
+    words any = {0};
+    uint32_t rest = 0;
+    int64_t k = 0;
+    for (; k + 8 <= columns; k += 8)
+        any |= *(const words *)(row + k);
+    for (; k < columns; k++)
+        rest |= *(const uint32_t __attribute__((may_alias)) *)(row + k);
+    for (int w = 0; w < 8; w++)
+        rest |= any[w];
+    return rest != 0;
+}
+
 seqlstm_status sl_adder_find_used(const struct sl_adder *a, const struct sl_bundle *bundle, struct seqlstm_error *err)
 {
-    const struct sl_reducer_matrix *rows = bundle->rows;
+    const struct sl_bundle_matrix *rows = bundle->rows;
     if (!rows)
         return SEQLSTM_OK;
     for (int64_t k = 0; !a->marks && k < rows->rows; k++)
-        bundle->flags[k] = sl_reducer_uses_row(a->grads + rows->offset + k * rows->columns, rows->columns);
+        bundle->flags[k] = sl_bundle_uses_row(a->grads + rows->offset + k * rows->columns, rows->columns);
     memcpy(bundle->used, bundle->flags, (size_t)rows->rows);
     const struct seqlstm_exchange either = {.kind = bundle->gathered ? SEQLSTM_COLLECTIVE_ALL_GATHER
                                                                      : SEQLSTM_COLLECTIVE_ALL_REDUCE,
@@ -47,7 +63,7 @@ static int64_t count_used(const uint8_t *flags, int64_t rows)
 }
 
 /* Copies the rows with flags to `packed`, or from there. */
-static void move_rows(const struct sl_adder *a, const struct sl_reducer_matrix *rows, const uint8_t *flags,
+static void move_rows(const struct sl_adder *a, const struct sl_bundle_matrix *rows, const uint8_t *flags,
                       float *packed, bool packs)
 {
     const size_t bytes = (size_t)rows->columns * sizeof *packed;
@@ -77,7 +93,7 @@ static seqlstm_status add_used(const struct sl_adder *a, const struct sl_bundle 
 }
 
 /* Adds to the rows with flags what a rank has sent. */
-static void add_sent(const struct sl_adder *a, const struct sl_reducer_matrix *rows, const uint8_t *flags,
+static void add_sent(const struct sl_adder *a, const struct sl_bundle_matrix *rows, const uint8_t *flags,
                      const float *sent)
 {
     for (int64_t k = 0; k < rows->rows; k++) {
@@ -91,7 +107,7 @@ static void add_sent(const struct sl_adder *a, const struct sl_reducer_matrix *r
 /* `all` has what each rank has sent, `stride` elements apart. */
 static void add_gathered(const struct sl_adder *a, const struct sl_bundle *bundle, const float *all, int64_t stride)
 {
-    const struct sl_reducer_matrix *m = bundle->rows;
+    const struct sl_bundle_matrix *m = bundle->rows;
     for (int64_t k = 0; k < m->rows; k++)
         if (bundle->used[k])
             memset(a->grads + m->offset + k * m->columns, 0, (size_t)m->columns * sizeof *a->grads);

@@ -9,16 +9,22 @@
 #define SL_PARALLEL_BUNDLE_H
 
 #include "parallel/low_rank.h"
-#include "parallel/reducer.h"
+#include "parallel/ranks.h"
+
+/* Elements [offset, offset + rows * columns) of the gradients, which are not exchanged as they are. */
+struct sl_bundle_matrix {
+    int64_t offset, rows, columns;
+    bool compressed; /* exchanged as two factors (low_rank.h); otherwise it is an embedding */
+};
 
 /* Elements that are added at once. */
 struct sl_bundle {
     int64_t begin, end;
-    const struct sl_reducer_matrix *rows; /* of an embedding; NULL: all elements are exchanged */
-    uint8_t *flags;                       /* [rows] of the embedding: which this rank has used */
-    uint8_t *used;                        /* [rows] which some rank has used */
-    uint8_t *gathered;                    /* [ranks * rows] which each has used; NULL: they are not gathered */
-    struct sl_low_rank *factors;          /* NULL: not compressed */
+    const struct sl_bundle_matrix *rows; /* of an embedding; NULL: all elements are exchanged */
+    uint8_t *flags;                      /* [rows] of the embedding: which this rank has used */
+    uint8_t *used;                       /* [rows] which some rank has used */
+    uint8_t *gathered;                   /* [ranks * rows] which each has used; NULL: they are not gathered */
+    struct sl_low_rank *factors;         /* NULL: not compressed */
 };
 
 struct sl_adder {
@@ -30,6 +36,9 @@ struct sl_adder {
     bool marks;     /* flags are set by others; otherwise used rows are those that are not zero */
     bool gathers;
 };
+
+/* Is a row of an embedding exchanged? A row of zeros is not, unless one of them is -0. */
+bool sl_bundle_uses_row(const float *row, int64_t columns);
 
 /* Do so few ranks gather? */
 bool sl_adder_may_gather(const struct sl_ranks *ranks);

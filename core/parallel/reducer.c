@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/system/clock.h"
-#include "parallel/bundle.h"
 
 enum {
     BUNDLE_LEAST = 16 << 10, /* elements */
@@ -29,7 +28,7 @@ struct sl_reducer {
     struct sl_memory *memory;
     bool lent;      /* the scratch is memory of the connection */
     uint8_t *flags; /* of all embeddings */
-    struct sl_reducer_matrix *matrices;
+    struct sl_bundle_matrix *matrices;
     int32_t matrix_count;
     struct sl_bundle *bundles; /* from the end of the gradients to their beginning */
     int32_t bundle_count;
@@ -50,22 +49,6 @@ struct sl_reducer {
 };
 
 /* ---- one bundle ------------------------------------------------------------------------------------------------- */
-
-typedef uint32_t words __attribute__((vector_size(8 * sizeof(uint32_t)), aligned(sizeof(float)), may_alias));
-
-bool sl_reducer_uses_row(const float *row, int64_t columns)
-{
-    words any = {0};
-    uint32_t rest = 0;
-    int64_t k = 0;
-    for (; k + 8 <= columns; k += 8)
-        any |= *(const words *)(row + k);
-    for (; k < columns; k++)
-        rest |= *(const uint32_t __attribute__((may_alias)) *)(row + k);
-    for (int w = 0; w < 8; w++)
-        rest |= any[w];
-    return rest != 0;
-}
 
 /* Of so many bundles. */
 static seqlstm_status find_used(struct sl_reducer *r, int32_t first, int32_t count, struct seqlstm_error *err)
@@ -287,7 +270,7 @@ static seqlstm_status divide(struct sl_reducer *r, int64_t bundle, struct seqlst
     if (!r->bundles)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients of other ranks");
     for (int32_t k = r->matrix_count - 1; k >= 0; k--) {
-        const struct sl_reducer_matrix *m = &r->matrices[k];
+        const struct sl_bundle_matrix *m = &r->matrices[k];
         const int64_t stop = m->offset + m->rows * m->columns;
         cut(r, stop, end, bundle);
         struct sl_bundle *own = &r->bundles[r->bundle_count++];
@@ -336,7 +319,7 @@ static seqlstm_status allocate(struct sl_reducer *r, const struct sl_reducer_req
     int64_t rows = 0;
     r->matrices = calloc((size_t)request->matrix_count + 1, sizeof *r->matrices);
     for (int32_t k = 0; r->matrices && k < request->matrix_count; k++) {
-        const struct sl_reducer_matrix *m = &request->matrices[k];
+        const struct sl_bundle_matrix *m = &request->matrices[k];
         if (m->compressed || can_find_used(r->adder.ranks))
             r->matrices[r->matrix_count++] = *m;
         rows += m->rows;

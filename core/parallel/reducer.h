@@ -12,15 +12,9 @@
 #define SL_PARALLEL_REDUCER_H
 
 #include "base/memory/memory.h"
-#include "parallel/ranks.h"
+#include "parallel/bundle.h"
 
 struct sl_reducer;
-
-/* Elements [offset, offset + rows * columns) of the gradients, which are not exchanged as they are. */
-struct sl_reducer_matrix {
-    int64_t offset, rows, columns;
-    bool compressed; /* exchanged as two factors (low_rank.h); otherwise it is an embedding */
-};
 
 struct sl_reducer_times {
     int64_t exchange_ns; /* in which the thread of the reducer exchanged */
@@ -31,7 +25,7 @@ struct sl_reducer_request {
     const struct sl_ranks *ranks; /* more than one */
     float *grads;                 /* [elems] */
     int64_t elems;
-    const struct sl_reducer_matrix *matrices; /* ascending; copied */
+    const struct sl_bundle_matrix *matrices; /* ascending; copied */
     int32_t matrix_count;
     bool marks;    /* `mark` names the used rows; otherwise they are those that are not zero */
     float *errors; /* [elems] of compressed matrices: what this rank's factors have missed; NULL: none is compressed */
@@ -52,9 +46,6 @@ void sl_reducer_note(struct sl_reducer *reducer, int64_t from);
 
 /* All are complete: waits until all are added. Errors: those of exchanges. */
 seqlstm_status sl_reducer_finish(struct sl_reducer *reducer, struct seqlstm_error *err);
-
-/* Is a row of an embedding exchanged? A row of zeros is not, unless one of them is -0. */
-bool sl_reducer_uses_row(const float *row, int64_t columns);
 
 /* Of one bundle: how many elements are exchanged at once, for a latency and a rate of bytes. */
 int64_t sl_reducer_choose_bundle(double latency_s, double bytes_per_s);

@@ -27,14 +27,14 @@ int64_t sl_exchanged_count_lookups(const struct sl_envelope *batch, int32_t batc
 }
 
 int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params,
-                                   const struct sl_exchanged_request *request, struct sl_reducer_matrix *out)
+                                   const struct sl_exchanged_request *request, struct sl_bundle_matrix *out)
 {
     int32_t count = 0;
     for (int32_t p = 0; p < graph->param_count; p++) {
         const struct sl_param_view *view = &params->views[p];
         const bool compressed = sl_exchanged_is_compressed(graph, p, request);
         if (view->trainable && (compressed || sl_graph_is_only_looked_up(graph, p)))
-            out[count++] = (struct sl_reducer_matrix){view->offset_elems, view->rows, view->columns, compressed};
+            out[count++] = (struct sl_bundle_matrix){view->offset_elems, view->rows, view->columns, compressed};
     }
     return count;
 }

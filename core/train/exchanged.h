@@ -20,7 +20,7 @@ bool sl_exchanged_is_compressed(const struct sl_graph *graph, int32_t p, const s
 /* Matrices of which less is exchanged: those that are compressed, and embeddings, of which an update uses few rows; not
  * one that an output layer shares. `out` has room for all parameters. Returns their number. */
 int32_t sl_exchanged_find_matrices(const struct sl_graph *graph, const struct sl_params *params,
-                                   const struct sl_exchanged_request *request, struct sl_reducer_matrix *out);
+                                   const struct sl_exchanged_request *request, struct sl_bundle_matrix *out);
 
 /* Gradients of the processor are added fastest in memory of the collectives: if these have any, gradients lie there
  * from now on, all zero, until sl_params_lend_grads takes them away, before the connection is closed. Errors:

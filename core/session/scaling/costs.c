@@ -27,7 +27,7 @@ static seqlstm_status open_reducer(struct sl_scaling_meter *m, struct seqlstm_er
         return SEQLSTM_OK;
     if (!session->ranks.ordered && session->pipeline.stages < 2)
         SEQLSTM_TRY(sl_exchanged_place_grads(params, session->connection, &m->lends, err));
-    struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
+    struct sl_bundle_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     m->errors = compresses ? calloc((size_t)params->elems + 1, sizeof *m->errors) : NULL;
     if (!matrices || (compresses && !m->errors)) {
         free(matrices);

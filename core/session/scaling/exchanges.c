@@ -83,7 +83,7 @@ static double find_share_used(const float *grad, int64_t rows, int64_t columns)
 {
     int64_t used = 0;
     for (int64_t r = 0; r < rows; r++)
-        used += sl_reducer_uses_row(grad + r * columns, columns);
+        used += sl_bundle_uses_row(grad + r * columns, columns);
     return (double)used / (double)(rows > 0 ? rows : 1);
 }
 
@@ -93,7 +93,7 @@ void sl_scaling_list_matrices(struct sl_scaling_meter *m)
     struct sl_scaling_costs *costs = m->costs;
     const struct sl_params *params = m->session->params;
     const struct sl_exchanged_request exchanged = sl_session_request_exchange(m->session);
-    struct sl_reducer_matrix *list = calloc((size_t)params->view_count + 1, sizeof *list);
+    struct sl_bundle_matrix *list = calloc((size_t)params->view_count + 1, sizeof *list);
     const int32_t count = list ? sl_exchanged_find_matrices(m->session->train.graph, params, &exchanged, list) : 0;
     costs->elems = params->trainable_elems;
     costs->compress_rank = (int32_t)exchanged.compress_rank;

@@ -83,7 +83,7 @@ static seqlstm_status open_reducer(struct sl_trainer *trainer, struct seqlstm_er
     struct sl_params *params = trainer->request.params;
     SEQLSTM_TRY(open_errors(trainer, err));
     SEQLSTM_TRY(sl_exchanged_place_grads(params, trainer->request.ranks->connection, &trainer->shards->lends, err));
-    struct sl_reducer_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
+    struct sl_bundle_matrix *matrices = calloc((size_t)params->view_count + 1, sizeof *matrices);
     if (!matrices)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the trainer");
     const struct sl_envelope batch = sl_batcher_envelope(trainer->request.train);

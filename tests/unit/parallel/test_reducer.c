@@ -21,7 +21,7 @@ const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor)
 
 enum { RANKS = 3, ELEMS = 100003, UPDATES = 3 };
 
-static const struct sl_reducer_matrix embeddings[] = {
+static const struct sl_bundle_matrix embeddings[] = {
     {64, 500, 16, false}, {20000, 100, 8, false}, {90000, 1, 3, false}};
 enum { EMBEDDINGS = sizeof embeddings / sizeof *embeddings };
 
@@ -34,7 +34,7 @@ static bool is_row_of(int rank, int64_t row)
 static float get_grad(int update, int rank, int64_t i)
 {
     const uint64_t dice = seqlstm_mix64((uint64_t)update, (uint64_t)rank, (uint64_t)i);
-    const struct sl_reducer_matrix *e = &embeddings[0];
+    const struct sl_bundle_matrix *e = &embeddings[0];
     const int64_t row = (i - e->offset) / e->columns;
     if (i >= e->offset && row < e->rows && !is_row_of(rank, row))
         return 0;
@@ -83,7 +83,7 @@ static bool add(const struct sl_ranks *ranks, struct sl_reducer *reducer, float 
 }
 
 /* Compressed matrices beside vectors and embeddings, which are added exactly. */
-static const struct sl_reducer_matrix compressed[] = {
+static const struct sl_bundle_matrix compressed[] = {
     {64, 500, 16, false}, {20000, 100, 8, false}, {30000, 100, 50, true}, {35016, 60, 90, true}, {90000, 1, 3, false}};
 enum { COMPRESSED = sizeof compressed / sizeof *compressed };
 
@@ -231,11 +231,11 @@ static void rows_of_zeros_are_not_exchanged(void **state)
         for (int64_t k = 0; k < columns; k++) {
             float row[COLUMNS + 1] = {0};
             row[columns] = 1; /* that of the next row */
-            assert_false(sl_reducer_uses_row(row, columns));
+            assert_false(sl_bundle_uses_row(row, columns));
             row[k] = -0.0f;
-            assert_true(sl_reducer_uses_row(row, columns));
+            assert_true(sl_bundle_uses_row(row, columns));
             row[k] = 1e-45f;
-            assert_true(sl_reducer_uses_row(row, columns));
+            assert_true(sl_bundle_uses_row(row, columns));
         }
 }
 

@@ -92,7 +92,7 @@ static void check_guards(void)
 }
 
 /* Two updates with `used` rows of the matrix. Small whole numbers, which bfloat16 has exactly. */
-static void add(const struct sl_parallel_config *config, const struct sl_reducer_matrix *matrix, int64_t elems,
+static void add(const struct sl_parallel_config *config, const struct sl_bundle_matrix *matrix, int64_t elems,
                 int64_t used, bool marks)
 {
     struct sl_connection *connection = NULL;
@@ -146,7 +146,7 @@ static void add(const struct sl_parallel_config *config, const struct sl_reducer
 static void all_stays_in_the_scratch(void **state)
 {
     static const struct {
-        struct sl_reducer_matrix matrix;
+        struct sl_bundle_matrix matrix;
         int64_t elems;
     } cases[] = {{{0, 10, 3, false}, 30},  {{0, 11, 4, false}, 44}, {{5, 10, 3, false}, 40},
                  {{0, 8, 16, false}, 130}, {{7, 9, 8, false}, 79},  {{0, 1, 5, false}, 5}};
