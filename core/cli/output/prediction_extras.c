@@ -110,6 +110,7 @@ static const char *find_token(const struct sl_prediction *p, int64_t row, size_t
 {
     static const char blanks[] = " \t\r\n";
     const char *at = p->input, *end = p->input ? at + p->input_bytes : NULL, *found = NULL;
+    size_t found_bytes = 0;
     int64_t count = 0;
     while (at < end) {
         while (at < end && strchr(blanks, *at))
@@ -119,9 +120,10 @@ static const char *find_token(const struct sl_prediction *p, int64_t row, size_t
             at++;
         if (at > begin && count++ == row) {
             found = begin;
-            *out_bytes = (size_t)(at - begin);
+            found_bytes = (size_t)(at - begin);
         }
     }
+    *out_bytes = count == p->rows ? found_bytes : 0;
     return count == p->rows ? found : NULL;
 }
 

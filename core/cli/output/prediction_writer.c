@@ -61,8 +61,9 @@ static void write_texts_jsonl(struct cli_prediction_writer *w, const struct sl_p
 {
     struct sl_buf *buf = &w->buf;
     bool several = p->text_count != 1;
+    sl_buf_append_text(buf, several ? ", \"texts\": [" : ", ");
     for (int32_t k = 0; k < p->text_count; k++) {
-        sl_buf_append_text(buf, !several ? ", " : k ? ", {" : ", \"texts\": [{");
+        sl_buf_append_text(buf, !several ? "" : k ? ", {" : "{");
         sl_buf_append_text(buf, "\"text\": ");
         sl_json_append_text(buf, p->texts[k].text, p->texts[k].bytes);
         sl_buf_append_text(buf, ", \"score\": ");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the command line writes to stderr meanwhile, as text. */
+/* What the command line writes to stderr or stdout meanwhile, as text. */
 #ifndef SL_TESTS_CAPTURED_H
 #define SL_TESTS_CAPTURED_H
 
@@ -17,26 +17,32 @@
 #include "base/value/buf.h"
 
 static struct {
-    FILE *file;
+    FILE *file, *stream;
     int before;
 } captured;
 
-static inline void capture_begin(void)
+static inline void capture_stream(FILE *stream)
 {
-    fflush(stderr);
+    fflush(stream);
+    captured.stream = stream;
     captured.file = tmpfile();
     assert_non_null(captured.file);
-    captured.before = dup(STDERR_FILENO);
+    captured.before = dup(fileno(stream));
     assert_true(captured.before >= 0);
-    assert_true(dup2(fileno(captured.file), STDERR_FILENO) >= 0);
+    assert_true(dup2(fileno(captured.file), fileno(stream)) >= 0);
 }
 
-/* Appends what was written since capture_begin. */
+static inline void capture_begin(void)
+{
+    capture_stream(stderr);
+}
+
+/* Appends what was written since then. */
 static inline void capture_end(struct sl_buf *out)
 {
     char text[4096];
-    fflush(stderr);
-    assert_true(dup2(captured.before, STDERR_FILENO) >= 0);
+    fflush(captured.stream);
+    assert_true(dup2(captured.before, fileno(captured.stream)) >= 0);
     close(captured.before);
     rewind(captured.file);
     for (size_t bytes; (bytes = fread(text, 1, sizeof text, captured.file)) > 0;)
