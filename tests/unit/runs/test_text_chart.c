@@ -1,13 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Charts of characters: as many lines as a chart may have, with and without colours. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
+#include "golden.h"
 
 #include "runs/text_chart.h"
 
@@ -92,10 +85,49 @@ static void no_chart_is_drawn_without_room_or_points(void **state)
     }
 }
 
+/* Lines that cross, end early, begin late, or have one point; scales that are logarithmic from a ratio of 20 on. */
+static void charts_as_a_whole(void **state)
+{
+    static const struct {
+        const char *title;
+        int columns, rows;
+        struct sl_chart_point train[6], valid[6];
+        int train_count, valid_count;
+    } charts[] = {
+        {"crossing", 40, 6, {{0, 0}, {10, 10}}, {{0, 10}, {10, 0}}, 2, 2},
+        {"of other lengths", 33, 5, {{0, 1}, {3, 4}, {4, 2}, {9, 2.5}}, {{6, 3}}, 4, 1},
+        {"begins late", 50, 4, {{20, 5}, {40, 7}, {41, 6}}, {{0, 0}}, 3, 0},
+        {"down and up", 47, 7, {{1, 8}, {2, 3}, {3, 1}, {5, 2}, {8, 6}, {13, 7}}, {{2, -1}, {13, -2}}, 6, 2},
+        {"twenty", 40, 5, {{0, 1}, {1, 20}}, {{0, 0}}, 2, 0},
+        {"more than twenty", 40, 5, {{0, 1}, {1, 20.5}}, {{1, 4}}, 2, 1},
+        {"thousands", 40, 6, {{0, 1000}, {50, 100}, {100, 10}}, {{0, 3}, {100, 2000}}, 3, 2},
+        {"zero", 40, 5, {{0, 0}, {1, 20.5}}, {{0, 0}}, 2, 0},
+        {"level", 40, 3, {{1, 2}, {2, 2}}, {{0, 0}}, 2, 0},
+        {"a point at zero", 40, 3, {{0, 7}}, {{0, 0}}, 1, 0},
+        {"many rows", 30, 101, {{0, 0}, {1, 1}}, {{0, 0}}, 2, 0},
+        {"many columns", 401, 3, {{0, 0}, {1, 1}}, {{0, 0}}, 2, 0},
+    };
+    struct sl_buf out = {0};
+    (void)state;
+    for (size_t k = 0; k < sizeof charts / sizeof *charts; k++) {
+        struct sl_chart chart = {.title = "loss", .names = {"train", "valid"}};
+        for (int i = 0; i < charts[k].train_count; i++)
+            assert_true(sl_chart_line_add(&chart.lines[0], charts[k].train[i].x, charts[k].train[i].y));
+        for (int i = 0; i < charts[k].valid_count; i++)
+            assert_true(sl_chart_line_add(&chart.lines[1], charts[k].valid[i].x, charts[k].valid[i].y));
+        sl_buf_printf(&out, "== %s\n", charts[k].title);
+        sl_text_chart_append(&chart, charts[k].columns, charts[k].rows, false, &out);
+        sl_chart_deinit(&chart);
+    }
+    golden_expect("reports/text_charts.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_line_has_a_color_and_they_repeat),
+        cmocka_unit_test(charts_as_a_whole),
         cmocka_unit_test(no_chart_is_drawn_without_room_or_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
