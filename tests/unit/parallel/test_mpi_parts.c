@@ -136,7 +136,8 @@ static void after_a_failed_exchange_all_fail(void **state)
     struct seqlstm_group *group = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     assert_int_equal(table->group_create(c, 0, all, 2, &group, &err), SEQLSTM_OK);
-    assert_int_equal(table->run(group, NULL, &self, &err), SEQLSTM_INVALID_ARGUMENT); /* the others do not notice that */
+    assert_int_equal(table->run(group, NULL, &self, &err),
+                     SEQLSTM_INVALID_ARGUMENT); /* the others do not notice that */
     assert_int_equal(table->run(group, NULL, &barrier, &err), SEQLSTM_OK);
     fake.exchange_status = SEQLSTM_DEVICE;
     assert_int_equal(table->run(group, NULL, &barrier, &err), SEQLSTM_DEVICE);
