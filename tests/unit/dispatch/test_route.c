@@ -212,6 +212,34 @@ static void dead_ends_are_left(void **state)
     assert_int_equal(route.stuck, 2);
 }
 
+/* By order, where a backend that stands earlier has a part of every step: the longest, then the earlier backend, then
+ * its first variant. */
+static void without_a_first_choice_the_preferred_step_is_taken(void **state)
+{
+    (void)state;
+    struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 2, .cost_ns = 1},
+                                    {.first = 0, .count = 2, .rank = 1, .cost_ns = 9},
+                                    {.first = 0, .count = 3, .rank = 2, .variant = 1, .cost_ns = 3},
+                                    {.first = 0, .count = 3, .rank = 1, .variant = 5, .cost_ns = 40},
+                                    {.first = 0, .count = 3, .rank = 1, .variant = 4, .cost_ns = 50},
+                                    {.first = 1, .count = 1, .rank = 0, .cost_ns = 1},
+                                    {.first = 2, .count = 1, .rank = 0, .cost_ns = 1}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE, .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 7};
+    expect(&problem, true, (int32_t[]){0, 5, 6}, 3); /* the short one is a first choice: nothing lies within it */
+    steps[0].first = 2;
+    expect(&problem, true, (int32_t[]){4}, 1);
+    steps[4].rank = 3;
+    expect(&problem, true, (int32_t[]){3}, 1);
+    steps[3].count = 2;
+    steps[3].rank = 2;
+    expect(&problem, true, (int32_t[]){2}, 1);
+    steps[2].first = 1;
+    steps[2].count = steps[4].count = 1;
+    steps[4].first = 1;
+    expect(&problem, true, (int32_t[]){1, 6}, 2); /* then the step of the earlier backend */
+}
+
 /* ---- the second ---- */
 
 static struct sl_route find_second(const struct sl_route_problem *problem, const struct sl_route *first, double share)
@@ -299,6 +327,7 @@ int main(void)
         cmocka_unit_test(segments_compete_with_layers),
         cmocka_unit_test(copies_are_paid_for),
         cmocka_unit_test(dead_ends_are_left),
+        cmocka_unit_test(without_a_first_choice_the_preferred_step_is_taken),
         cmocka_unit_test(seconds_are_the_next_best),
         cmocka_unit_test(seconds_differ_in_what_counts),
     };
