@@ -37,7 +37,11 @@ static double plain_ns(const struct fake_side *side)
 static const struct fake_backend backends[] = {
     {.id = "quick", .version = "1", .accepts = "rdl", .joins = true, .ns = quick_ns},
     {.id = "plain", .version = "1", .accepts = "d", .ns = plain_ns},
-    {.id = "wrong", .version = "1", .accepts = "rdl", .wrong = "dense_1", .ns = plain_ns},
+    {.id = "wrong",
+     .version = "1",
+     .accepts = "rdl",
+     .wrong = (const char *const[]){"lstm_2", "dense_1", NULL},
+     .ns = plain_ns},
     {.id = "gone", .version = "1", .accepts = "", .gone = "no such device", .ns = plain_ns},
     {.id = "idle", .version = "1", .accepts = "l", .ns = plain_ns},
     {.id = NULL}};

@@ -34,7 +34,7 @@ struct fake_backend {
     const char *gone;                           /* why it does not load; or NULL */
     const char *accepts;                        /* the first letters of operations: "RDL" */
     bool joins;                                 /* accepts alternatives, too */
-    const char *wrong;                          /* the unit whose numbers are wrong; or NULL */
+    const char *const *wrong;                   /* the units whose numbers are wrong, ends with NULL; or NULL */
     double (*ns)(const struct fake_side *side); /* of a step */
     double loss;
     float values[FAKE_VALUES];
@@ -143,6 +143,14 @@ static seqlstm_status fake_plan(struct sl_compare_side *side, const struct sl_co
     return SEQLSTM_OK;
 }
 
+static bool fake_is_wrong(const struct fake_backend *b, const char *unit)
+{
+    for (const char *const *wrong = b->wrong; wrong && *wrong; wrong++)
+        if (strcmp(*wrong, unit) == 0)
+            return true;
+    return false;
+}
+
 static seqlstm_status fake_judge(struct sl_compare_side *side, struct sl_compare_side_verdict *out,
                                  struct seqlstm_error *err)
 {
@@ -151,7 +159,7 @@ static seqlstm_status fake_judge(struct sl_compare_side *side, struct sl_compare
     sl_buf_printf(&fake_log, "%s is judged\n", f->backend->id);
     for (int32_t u = 0; u < sl_unit_count(f->request.graph); u++) {
         const char *name = sl_unit_get(f->request.graph, u)->name;
-        out[u].failed = f->backend->wrong && strcmp(f->backend->wrong, name) == 0;
+        out[u].failed = fake_is_wrong(f->backend, name);
         out[u].worst = out[u].failed ? 4.5 : 0.0625 * (u + 1) + (f->backend->on_device ? 0.25 : 0);
         snprintf(out[u].detail, sizeof out[u].detail, "dW of %s is off", name);
     }
