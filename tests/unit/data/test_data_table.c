@@ -4,7 +4,6 @@
 
 #include "data_fixture.h"
 
-#include "data/table/moment.h"
 #include "data/table/table.h"
 
 #define CSV(more) "type: csv, train: {file: train.csv}, batch_size: 8, " more
@@ -54,32 +53,6 @@ static void test_rfc_4180(void **state)
     expect_broken("a,b\n\"1,2\n", "t.csv:2: the quoted field");
     expect_broken("a,\"b\"c\n", "t.csv:1: text after");
     expect_broken("\n\n", "no rows");
-}
-
-static void expect_moment(const char *text, const char *format, double expected)
-{
-    double found = -1;
-    assert_true(sl_moment_parse(text, strlen(text), format, &found));
-    assert_true(fabs(found - expected) < 1e-6);
-}
-
-static void test_moments(void **state)
-{
-    (void)state;
-    double out = 5;
-    expect_moment("1970-01-02", NULL, 86400);
-    expect_moment("1969-12", NULL, -31 * 86400.0);
-    expect_moment("2000-02-29 12:30", NULL, 951827400);
-    expect_moment("1970-01-01T00:00:01.5Z", NULL, 1.5);
-    expect_moment("1970-01-01T02:00:00+02:00", NULL, 0);
-    expect_moment("1970-01-01T00:00:00-0130", NULL, 5400);
-    expect_moment("12.25", NULL, 12.25);
-    expect_moment("31.12.1970", "%d.%m.%Y", 364 * 86400.0);
-    static const char *const bad[] = {"2001-02-29", "2001-13-01", "2001-01-01 25:00", "2001-01-01x", "", "x"};
-    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
-        assert_false(sl_moment_parse(bad[i], strlen(bad[i]), NULL, &out));
-    assert_false(sl_moment_parse("1.1.70 x", 8, "%d.%m.%y", &out));
-    assert_true(out == 5);
 }
 
 /* Groups in the order of their first row, gathered though they alternate. */
@@ -420,7 +393,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_constant_targets),
         cmocka_unit_test(test_rfc_4180),
-        cmocka_unit_test(test_moments),
         cmocka_unit_test(test_groups),
         cmocka_unit_test(test_windows),
         cmocka_unit_test(test_group_values),
