@@ -2,7 +2,7 @@
 /* Reader of column files: one token per line with its tag, a blank line ends a sequence.
  *
  * Columns are separated by the delimiter (a blank: by any run of blanks and tabs). The token is column `text` (the
- * first), the tag column `label` (the last of the line); they are numbers from 1 or names out of `columns`. */
+ * first), the tag column `label`; they are numbers from 1, `first` or `last`. */
 #include "data/read/raw.h"
 
 #include <stdlib.h>
@@ -25,12 +25,6 @@ static seqlstm_status find_column(const struct sl_source *source, const char *na
                                   struct seqlstm_error *err)
 {
     int64_t number;
-    for (size_t i = 0; i < source->columns.count; i++) {
-        if (strcmp(source->columns.items[i], name) == 0) {
-            *out = (int64_t)i;
-            return SEQLSTM_OK;
-        }
-    }
     if (strcmp(name, "first") == 0) {
         *out = 0;
         return SEQLSTM_OK;
@@ -41,7 +35,7 @@ static seqlstm_status find_column(const struct sl_source *source, const char *na
     }
     if (!sl_text_parse_int64(name, strlen(name), &number) || number < 1)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s: there is no column `%s` (`%s`): expected a number from 1 or a name from `columns`",
+                     "%s: there is no column `%s` (`%s`): expected a number from 1, `first` or `last`",
                      source->file ? source->file : "input", name, key);
     *out = number - 1;
     return SEQLSTM_OK;

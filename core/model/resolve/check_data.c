@@ -119,7 +119,7 @@ static void check_rows(struct sl_reader *reader, const struct sl_node *split, co
     }
     if (!numbers || source->time.column != NULL)
         return;
-    if ((rows->first != NULL && first < 1) || (rows->first && rows->last && last < first))
+    if ((rows->first && first < 1) || (rows->last && last < (rows->first ? first : 1)))
         sl_reader_report(reader, "E0103", node->place, NULL, NULL,
                          "`rows` are counted from 1, and the last must not be before the first");
 }
