@@ -297,7 +297,10 @@ static void add_import(struct sl_buf *out, const struct sl_graph *graph)
             add_param(out, &graph->params[p], values[p]);
     } else {
         const char *message = strstr(err.message, "m.onnx");
-        sl_buf_printf(out, "error %d at %s: %s\n", (int)status, err.where, message ? message : err.message);
+        sl_buf_printf(out, "error %d", (int)status);
+        if (strstr(err.where, ".yaml")) /* otherwise it is a line of the sources */
+            sl_buf_printf(out, " at %s", err.where);
+        sl_buf_printf(out, ": %s\n", message ? message : err.message);
     }
     for (int32_t p = 0; p < graph->param_count; p++)
         free(values[p]);
