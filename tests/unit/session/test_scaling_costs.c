@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What one rank measures for `plan --ranks`, on a clock that only the work of the test moves: making a batch takes 3
+ * ms, a step 7 ms, of which its gradients are complete after 2 ms, and an update 11 ms. */
+#include "model_fixture.h"
+
+#include <math.h>
+
+#include "base/system/clock.h"
+#include "base/system/file_writer.h"
+#include "data/batch/batcher.h"
+#include "exec/exec.h"
+#include "ok.h"
+#include "scratch.h"
+#include "session/scaling/costs.h"
+#include "session/session.h"
+
+enum { MS = 1000000 };
+
+static int64_t now, tick;                       /* tick: of each look at the clock */
+static int batches, steps, updates, stop_after; /* so many of each; the batch behind which a signal comes, 0: none */
+static struct sl_interrupt interrupt;
+
+static int32_t cores = 1; /* of the machine */
+
+int32_t __wrap_sl_cpu_count(void);
+int64_t __wrap_sl_clock_ns(void);
+seqlstm_status __wrap_sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch,
+                                      struct seqlstm_error *err);
+seqlstm_status __real_sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch,
+                                      struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                  struct sl_exec_result *result, struct seqlstm_error *err);
+seqlstm_status __real_sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                  struct sl_exec_result *result, struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                                     struct seqlstm_error *err);
+seqlstm_status __real_sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                                     struct seqlstm_error *err);
+
+int32_t __wrap_sl_cpu_count(void)
+{
+    return cores;
+}
+
+int64_t __wrap_sl_clock_ns(void)
+{
+    return now += tick;
+}
+
+seqlstm_status __wrap_sl_batcher_next(struct sl_batcher *batcher, struct sl_batch **out_batch,
+                                      struct seqlstm_error *err)
+{
+    now += 3 * MS;
+    if (++batches == stop_after)
+        atomic_store(&interrupt.stop, 1);
+    return __real_sl_batcher_next(batcher, out_batch, err);
+}
+
+seqlstm_status __wrap_sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
+                                  struct sl_exec_result *result, struct seqlstm_error *err)
+{
+    now += 2 * MS;
+    const seqlstm_status status = __real_sl_exec_run(exec, batch, step, result, err);
+    now += 5 * MS;
+    steps++;
+    return status;
+}
+
+seqlstm_status __wrap_sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
+                                     struct seqlstm_error *err)
+{
+    now += 11 * MS;
+    updates++;
+    return __real_sl_exec_update(exec, update, out_squares, err);
+}
+
+/* So many records of 5 steps, in batches of 8. `link`: between stages. */
+static seqlstm_status measure_linked(int records, const char *layers, const char *train,
+                                     const struct sl_parallel_config *parallel, int64_t batch_factor,
+                                     struct sl_scaling_link link, struct sl_scaling_costs *costs,
+                                     struct seqlstm_error *err)
+{
+    char path[256], text[512];
+    snprintf(path, sizeof path, "%s", scratch_path("m.yaml"));
+    snprintf(text, sizeof text,
+             "seqlstm: 1\nname: m\n"
+             "data: {type: generator, name: adding_problem, length: 5, train: {size: %d}, batch_size: 8}\n"
+             "model:\n%s  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"
+             "train: {loss: mse, optimizer: adam, epochs: 1%s}\ndispatch: {policy: order}\nbackends: [reference]\n",
+             records, layers, train);
+    ok(sl_file_write(path, text, strlen(text), err), err);
+    const struct sl_model_request model = {.path = path};
+    const struct sl_session_options options = {
+        .model = &model, .threads = 1, .threads_given = true, .interrupt = &interrupt};
+    const struct sl_scaling_setup setup = {.options = &options,
+                                           .parallel = *parallel,
+                                           .local = 1,
+                                           .batch_factor = batch_factor,
+                                           .piece_exchange_bytes_per_s = link.bytes_per_s,
+                                           .piece_exchange_latency_s = link.latency_s};
+    interrupt = (struct sl_interrupt){0};
+    batches = steps = updates = 0;
+    return sl_scaling_measure(&setup, costs, err);
+}
+
+static seqlstm_status measure(int records, const char *train, const struct sl_parallel_config *parallel,
+                              int64_t batch_factor, struct sl_scaling_costs *costs, struct seqlstm_error *err)
+{
+    const struct sl_scaling_link link = {0, 0};
+    return measure_linked(records, "", train, parallel, batch_factor, link, costs, err);
+}
+
+#define ASSERT_NS(got, ms)                                                                                             \
+    do {                                                                                                               \
+        const double got_ = (got), want_ = (ms)*MS;                                                                    \
+        if (!(got_ >= want_ * (1 - 1e-9) && got_ <= want_ * (1 + 1e-9)))                                               \
+            fail_msg("line %d: %.9g ns, not %.9g", __LINE__, got_, want_);                                             \
+    } while (0)
+
+static const struct sl_parallel_config alone = {.data = 1, .pipeline = 1};
+
+static void test_a_mean_update(void **state)
+{
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    ok(measure(80, "", &alone, 0, &costs, &err), &err);
+    assert_true(costs.rows == 8 * 5 && costs.batches == 1 && costs.shards == 0 && costs.sequences == 8);
+    assert_true(costs.stages == 1 && costs.threads == 1 && costs.devices == 0);
+    ASSERT_NS(costs.step_ns, 7);
+    ASSERT_NS(costs.together_ns, 7); /* nothing is exchanged */
+    ASSERT_NS(costs.exchange_ns, 0);
+    ASSERT_NS(costs.update_ns, 11);
+    ASSERT_NS(costs.prepare_ns, 3 * 0.9); /* the first batch of an epoch begins it */
+    assert_true(costs.note_count >= 1 && costs.notes[costs.note_count - 1].from == 0);
+    for (int32_t k = 0; k < costs.note_count; k++) {
+        ASSERT_NS(costs.notes[k].ns, 2);
+        assert_true(k == 0 || costs.notes[k].from < costs.notes[k - 1].from);
+    }
+    /* LSTM: 4 * 3 rows of 2 inputs, 3 states and a bias; dense: 3 weights and a bias; with gaps between them */
+    assert_true(costs.elems >= 12 * (2 + 3 + 1) + 3 + 1 && costs.elems < 200);
+    assert_int_equal(costs.matrix_count, 0);
+    assert_true(costs.memory_bytes > 0);
+    assert_true(steps == 3 + 10 && updates == steps); /* three to warm up, then the epoch */
+    cores = 4;                                        /* batches are made while steps run */
+    ok(measure(80, "", &alone, 0, &costs, &err), &err);
+    ASSERT_NS(costs.prepare_ns, 0);
+    ASSERT_NS(costs.step_ns, 7);
+    cores = 1;
+}
+
+/* Several batches for each update; fewer batches than that make one all the same. */
+static void test_accumulated_updates(void **state)
+{
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    ok(measure(80, ", accumulate: 4", &alone, 0, &costs, &err), &err);
+    assert_true(costs.batches == 4 && costs.rows == 40);
+    ASSERT_NS(costs.step_ns, 7);
+    ASSERT_NS(costs.update_ns, 11);
+    assert_true(steps == 13 && updates == 2); /* of ten batches; the three before have none */
+    ok(measure(16, ", accumulate: 4", &alone, 0, &costs, &err), &err);
+    ASSERT_NS(costs.update_ns, 11);
+    assert_true(steps == 2 + 2 && updates == 1);
+}
+
+/* Long epochs are cut off, small ones are run as they are; larger batches have more rows. */
+static void test_how_many_batches_run(void **state)
+{
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    ok(measure(8 * 199, "", &alone, 0, &costs, &err), &err);
+    assert_int_equal(steps, 3 + 199);
+    ok(measure(8 * 230, "", &alone, 0, &costs, &err), &err);
+    assert_int_equal(steps, 3 + 200);
+    ASSERT_NS(costs.step_ns, 7);
+    assert_true(costs.rows == 40);
+    ok(measure(4, "", &alone, 0, &costs, &err), &err);
+    assert_int_equal(steps, 1 + 1);
+    assert_true(costs.rows == 20 && costs.sequences == 4);
+    ASSERT_NS(costs.step_ns, 7);
+    ok(measure(80, "", &alone, 4, &costs, &err), &err);
+    assert_true(costs.sequences == 32 && steps == 3 + 3);
+    assert_true(costs.rows > 133 && costs.rows < 134); /* of 400 steps in three batches */
+}
+
+/* A rank alone computes all shards of a batch, one after the other. */
+static void test_shards(void **state)
+{
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    ok(measure(80, "", &(struct sl_parallel_config){.data = 1, .pipeline = 1, .shards = 4}, 0, &costs, &err), &err);
+    assert_true(costs.shards == 4 && costs.rows == 40);
+    ASSERT_NS(costs.step_ns, 7); /* of one of them */
+    assert_int_equal(steps, 13);
+}
+
+/* Stages in pieces take turns on one rank. Several at a time would be faster, unless passing pieces takes long: what a
+ * piece of the 40 rows has at the border is sent. */
+static void test_stages(void **state)
+{
+    static const char deep[] = "  - {type: lstm, units: 3, return_sequences: true}\n"
+                               "  - {type: lstm, units: 3, return_sequences: true}\n";
+    static const struct sl_parallel_config staged = {.data = 1, .pipeline = 2, .pieces = 4};
+    static const struct sl_scaling_link links[] = {{1e30, 0}, {1e30, 1}, {4 * 3 * 40 / 4, 0}, {1e30, 2}};
+    static struct sl_scaling_costs costs[4];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    tick = 1000;
+    for (int k = 0; k < 4; k++) {
+        ok(measure_linked(80, deep, "", &staged, 0, links[k], &costs[k], &err), &err);
+        assert_true(costs[k].stages == 2 && costs[k].pieces == 4 && costs[k].rows == 40);
+        assert_true(steps >= 2 * 13); /* and those by which the layers are divided */
+        assert_true(costs[k].step_ns >= 14 * MS && costs[k].step_ns < 15 * MS);
+        assert_true(costs[k].alone_ns > 0 && costs[k].update_ns > 0 && costs[k].update_ns < MS);
+    }
+    tick = 0;
+    assert_true(costs[0].stages_ns > costs[0].alone_ns / 2 && costs[0].stages_ns < costs[0].alone_ns);
+    assert_true(costs[1].stages_ns > 1e9);
+    assert_true(fabs(costs[2].stages_ns - costs[1].stages_ns) < 1e6);
+    assert_true(fabs(costs[3].stages_ns - 2 * costs[1].stages_ns) < 1e7);
+}
+
+static void test_signals_end_it(void **state)
+{
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    for (stop_after = 1; stop_after <= 6; stop_after++) {
+        assert_int_equal(measure(80, "", &alone, 0, &costs, &err), SEQLSTM_CANCELLED);
+        assert_int_equal(batches, stop_after);
+    }
+    stop_after = 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_mean_update),
+        cmocka_unit_test(test_accumulated_updates),
+        cmocka_unit_test(test_how_many_batches_run),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_signals_end_it),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
