@@ -403,7 +403,7 @@ class Estimators(unittest.TestCase):
 
     def test_a_classifier(self):
         labels = np.array(['up', 'down', 'flat'])[np.digitize(self.x[:, :, 0].sum(1), [-1, 1])]
-        model = seqlstm.SeqlstmClassifier(units=8, epochs=40, random_state=3, threads=1).fit(self.x, labels)
+        model = seqlstm.SeqlstmClassifier(units=8, epochs=40, random_state=np.int64(3), threads=1).fit(self.x, labels)
         self.assertEqual(model.classes_.tolist(), ['down', 'flat', 'up'])
         self.assertEqual((model.n_features_in_, model.n_iter_), (3, 40))
         shares = model.predict_proba(self.x)
@@ -419,10 +419,12 @@ class Estimators(unittest.TestCase):
 
     def test_a_regressor(self):
         y = self.x[:, :, 1].mean(1) * 100
-        model = seqlstm.SeqlstmRegressor(units=8, layers=2, cell='gru', epochs=60, threads=1, learning_rate=0.02)
+        model = seqlstm.SeqlstmRegressor(units=8, layers=2, cell='gru', epochs=60, threads=1, learning_rate=0.02,
+                                         random_state=5)
         model.fit(self.x, y)
         found = model.predict(self.x)
         self.assertEqual((found.shape, found.dtype), ((60,), np.float64))
+        self.assertIn('seed: 5', model.run_.config)
         self.assertGreater(np.corrcoef(found, y)[0, 1], 0.8)
         self.assertLess(abs(found.std() / y.std() - 1), 0.5)  # in the units of y
         self.assertTrue(model.__sklearn_tags__().target_tags.multi_output)

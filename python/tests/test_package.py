@@ -196,7 +196,8 @@ class Runs(unittest.TestCase):
         self.assertTrue(set(text) <= set('abc ') and len(text) >= 20)
         self.assertEqual(letters.predict(np.array([0, 1, 2])).shape, (3, len(letters.classes)))
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'ids from'):
-            letters.predict(np.array([0, 99]))
+            letters.predict(np.array([0, len(letters.classes)]))
+        self.assertEqual(letters.predict(np.array([len(letters.classes) - 1])).shape, (1, len(letters.classes)))
 
         def fail(_):
             raise KeyError('mine')

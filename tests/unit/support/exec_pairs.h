@@ -127,9 +127,9 @@ static const struct {
      false},
     {"input feeding, two cells under additive attention, states from zero",
      ENCODER "{type: gru, units: 4, return_sequences: true}], decoder: [{type: embedding, dim: 3},"
-             " {type: gru, units: 4, layers: 2, return_sequences: true, initial_state: none},"
+             " {type: gru, units: 17, layers: 2, return_sequences: true, initial_state: none},"
              " {type: lstm, units: 3, return_sequences: true, initial_state: none},"
-             " {type: attention, score: additive, input_feeding: true}," OUTPUT,
+             " {type: attention, score: additive, units: 2, input_feeding: true}," OUTPUT,
      false},
     {"input feeding past a vector and a second attention",
      ENCODER "{type: lstm, units: 4, return_sequences: true}, {type: pool, name: mean, mode: mean},"
