@@ -149,6 +149,9 @@ static const struct {
      true},
 };
 
+/* Whether attention layers of parts that are opened from now on report their weights. */
+static bool part_reports_attention;
+
 /* One part of the world's model, for prediction. */
 struct part {
     struct sl_graph *graph;
@@ -162,8 +165,12 @@ static inline void open_part(struct part *p, const struct world *w, enum sl_part
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_data_facts facts = w->facts;
     facts.envelope = *envelope;
-    struct sl_graph_request graph = {
-        .model = w->model, .facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true, .part = part};
+    struct sl_graph_request graph = {.model = w->model,
+                                     .facts = &facts,
+                                     .phase = SL_PHASE_PREDICT,
+                                     .need_output = true,
+                                     .attention_weights = part_reports_attention,
+                                     .part = part};
     ok(sl_graph_create(&graph, &p->graph, &err), &err);
     struct sl_plan_request plan = {.graph = p->graph, .registry = w->registry};
     ok(sl_plan_create(&plan, &p->plan, &err), &err);
