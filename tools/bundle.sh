@@ -67,7 +67,7 @@ fi
 collect() { ldd "$@" 2>/dev/null | awk '$2 == "=>" && $3 ~ /^\// {print $3}' | sort -u; }
 missing=$(ldd "$root/bin/seqlstm" "$root"/lib/*.so* "$root"/lib/seqlstm/backends/*.so | awk '/not found/ {print $1}' | sort -u | xargs)
 [ -z "$missing" ] || { echo "libraries are missing here: $missing" >&2; exit 1; }
-openblas=$(ldconfig -p | awk '/libopenblas\.so\.0 / {print $NF; exit}')
+openblas=$(ldconfig -p | awk '/libopenblas\.so\.0 / && !path {path = $NF} END {print path}') # reads all, so that no SIGPIPE ends ldconfig
 for library in $(collect "$root/bin/seqlstm" "$root"/lib/seqlstm/backends/*.so ${openblas:+"$openblas"}) ${openblas:-}; do
     case $(basename "$library") in
     libc.so* | libm.so* | libdl.so* | libpthread.so* | librt.so* | ld-linux* | libcuda.so* | linux-vdso*) ;;
