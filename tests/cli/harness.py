@@ -158,6 +158,16 @@ def wait_for(condition, what, seconds=30):
         time.sleep(0.005)
 
 
+def measure_until(shows, measure, tries=6):
+    """The first of several measurements which shows what is true: `shows(made)`. Other work on the machine hides a
+    difference between two times now and then; a fault hides it each time."""
+    for _ in range(tries):
+        made = measure()
+        if shows(made):
+            return made
+    expect(False, f'not shown in {tries} tries: {made}')
+
+
 class Result:
     """What a program wrote: `out` bytes, `err` text."""
 

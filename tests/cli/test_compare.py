@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """verify, ab and bench: tables, JSON, exit statuses, and plugins with wrong results."""
+import itertools
 import os
 import pathlib
 import sys
@@ -8,7 +9,7 @@ import xml.etree.ElementTree
 
 sys.dont_write_bytecode = True
 import harness
-from harness import TINY, expect
+from harness import TINY, expect, measure_until
 
 # Options of many layers on few rows; refusals have places.
 MANY = TINY.replace('''  - {type: lstm, units: 4}
@@ -88,12 +89,12 @@ def check_times(times):
 
 def test_ab(t):
     t.write('m.yaml', with_backends(MANY, 'reference'))
-    made = compare(t, 'reference', 'reference').quiet().json
+    made = measure_until(lambda made: 1 / 3 < made['step']['ratio'] < 3,
+                         lambda: compare(t, 'reference', 'reference').quiet().json)
     expect(made['schema'] == 'seqlstm.ab/1' and made['numeric_ok'] is True and made['phase'] == 'train', made)
     expect(made['rounds'] == 6 and made['confidence'] == 0.95 and made['separate'] is None, made)
     expect(made['difference']['relative'] == 0 and made['difference']['loss_a'] == made['difference']['loss_b'], made)
     check_times(made['step'])
-    expect(1 / 3 < made['step']['ratio'] < 3, made['step'])
     names = [l['name'] for l in made['layers']]
     expect(names == ['lstm_1', 'gru_1', 'dropout_1', 'last', 'dense_1+loss'], names)
     for layer in made['layers']:
@@ -211,31 +212,30 @@ def test_ab_regress(t):
         return 'cpu-blas is not built'
     t.write('m.yaml', TINY)
     slower = f'{plugin},percent=900'
-    made = compare(t, 'cpu-blas', slower, '--max-regress', '5%', rc=1)
+    made = measure_until(lambda made: made.json['step']['low'] > 1.5,
+                         lambda: compare(t, 'cpu-blas', slower, '--max-regress', '5%', rc=None))
     made.says('slower than A by more than 5 %')
-    expect(made.json['step']['low'] > 1.5 and made.json['numeric_ok'], made.json['step'])
-    expect(compare(t, slower, 'cpu-blas', '--max-regress', '0.05').quiet().json['step']['high'] < 1, 'B is faster')
+    expect(made.rc == 1 and made.json['numeric_ok'], made.json['step'])
+    measure_until(lambda made: made.json['step']['high'] < 1 and made.quiet(),
+                  lambda: compare(t, slower, 'cpu-blas', '--max-regress', '0.05', rc=None))
     compare(t, 'cpu-blas', 'cpu-blas', '--max-regress', '1000%').quiet()
 
 
 def test_ab_finds_three_percent(t):
-    """Calls that last 40 ms, and 3 % more. Every interval contains 1.03, and one of three is narrow enough to
-    exclude 1, as the first one does on a quiet machine."""
+    """Calls that last 40 ms, and 3 % more: the interval contains 1.03, and is narrow enough to exclude 1."""
     plugin = BUILD / 'tests/dispatch/libseqlstm_backend_paced-a.so'
     if not plugin.exists() or t.sanitized:
         return 'the plugin is not built, or its time is not its own'
     t.write('m.yaml', with_backends(TINY, 'reference'))
-    sides = [f'{plugin},call_us={us}' for us in (40000, 41200)]
-    for seed in ('1', '2', '3'):
+    sides, seeds = [f'{plugin},call_us={us}' for us in (40000, 41200)], itertools.count(1)
+
+    def measure():
         made = t.run('ab', 'm.yaml', '--a', sides[0], '--b', sides[1], '--seconds', '2', '--confidence', '99', '--threads', '1',
-                     '--seed', seed, '--json').json
-        step = made['step']
-        expect(made['numeric_ok'] is True and step['low'] <= 1.03 <= 1.005 * step['high'], step)
+                     '--seed', next(seeds), '--json').json
         layer = next(l for l in made['layers'] if l['name'] == 'lstm_1')  # its time is that of forward and backward
-        expect(layer['a_ns'] >= 2 * 40e6 and layer['b_ns'] >= 2 * 41.2e6, layer)
-        if step['low'] > 1:
-            return
-    expect(False, step)
+        expect(made['numeric_ok'] is True and layer['a_ns'] >= 2 * 40e6 and layer['b_ns'] >= 2 * 41.2e6, layer)
+        return made['step']
+    measure_until(lambda step: 1 < step['low'] <= 1.03 <= 1.005 * step['high'], measure)
 
 
 # ---- encoder and decoder -----------------------------------------------------------------------------------
@@ -423,17 +423,14 @@ CASE = 'lstm:inf:T4B3I5H6:f32:uniform'
 
 
 def test_bench_of_cases(t):
-    """Each variant is timed in turn on the cases that pass, and one that takes ten times as long is shown as such, in one
-    of three tries on a machine with others."""
+    """Each variant is timed in turn on the cases that pass, and one that takes ten times as long is shown as such."""
     plugin = BUILD / 'tests/dispatch/libseqlstm_backend_two.so'
     wrong = faulty('value')
     if wrong is None or not plugin.exists():
         return 'the plugins of tests/ are not built'
     args = ['--bench', '--seconds', '0.05', '--threads', '1', '--option', 'call_us=1000', '--case', CASE]
-    for _ in range(3):
-        made = t.run('conformance', str(plugin), *args, '--json').json
-        if made['bench'][1:] and made['bench'][1]['high'] < 0.7:
-            break
+    made = measure_until(lambda made: len(made['bench']) != 2 or made['bench'][1]['high'] < 0.7,
+                         lambda: t.run('conformance', str(plugin), *args, '--json').json)
     expect(made['totals']['pass'] == 1 and [row['variant'] for row in made['bench']] == ['slow', 'quick'], made)
     slow, quick = made['bench']
     for row in made['bench']:
@@ -442,7 +439,6 @@ def test_bench_of_cases(t):
         expect(abs(row['gflops'] * row['median_ns'] / (slow['gflops'] * slow['median_ns']) - 1) < 1e-9, 'other work')
         expect(0 < row['fraction_of_peak'] < 1, row)
     expect(slow['ratio'] == 1 and slow['median_ns'] >= 1e7 and quick['median_ns'] >= 1e6, made['bench'])
-    expect(quick['high'] < 0.7, quick)
     shown = t.run('conformance', str(plugin), *args)
     shown.prints('slow', 'quick', CASE)
     only = t.run('conformance', str(plugin), *args, '--variant', 'quick', '--json').json['bench']

@@ -11,7 +11,6 @@ import signal
 import socket
 import struct
 import sys
-import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
@@ -256,7 +255,7 @@ def test_sigterm_under_load_loses_nothing(t):
                     return None
         with concurrent.futures.ThreadPoolExecutor(6) as pool:
             results = [pool.submit(load, k) for k in range(6)]
-            time.sleep(0.3)
+            harness.wait_for(lambda: len(answered) > 100, 'answers')
             server.process.send_signal(signal.SIGTERM)
             server.told = True
             problems = [result.result(30) for result in results]
