@@ -101,7 +101,7 @@ struct sl_tensor {
     int64_t rows;     /* FREE */
     int64_t features; /* per row */
     bool needs_grad;  /* it depends on a trainable parameter */
-    int32_t owner;    /* PARAM: index into params; STATE_*: into states; BEFORE: into the loop's carries; else -1 */
+    int32_t owner;    /* index of PARAM, STATE_*, MEMORY_IN and OUT, and BEFORE (the carries of the loop); else -1 */
 };
 
 /* One trainable (or frozen) parameter under its canonical name, "lstm_1.l0.forward.w_x". */

@@ -158,7 +158,7 @@ static inline void dump_node(struct sl_buf *out, const struct sl_graph *graph, c
             sl_buf_printf(out, " %d:%s", s, graph->tensors[node->slots[s]].name);
     DUMP_INT(node, needs_backward);
     DUMP_INT(node, is_quantized);
-    if (graph->pieces > 0)
+    if (graph->pieces > 0 || sl_graph_find_barrier(graph, node) != SL_BARRIER_STEPS)
         sl_buf_printf(out, " barrier=%d", (int)sl_graph_find_barrier(graph, node));
     sl_buf_append_text(out, ";");
     dump_desc(out, &node->desc);
@@ -203,8 +203,32 @@ static inline void dump_edges(struct sl_buf *out, const struct sl_graph *g)
                       name_tensor(g, g->loop.carries[c].before), name_tensor(g, g->loop.carries[c].initial));
 }
 
+/* The tensor that stands where `owner` says. */
+static inline int32_t find_owned(const struct sl_graph *g, const struct sl_tensor *tensor)
+{
+    switch (tensor->role) {
+    case SL_TENSOR_PARAM:
+        return g->params[tensor->owner].tensor;
+    case SL_TENSOR_STATE_IN:
+        return g->states[tensor->owner].tensor_in;
+    case SL_TENSOR_STATE_OUT:
+        return g->states[tensor->owner].tensor_out;
+    case SL_TENSOR_MEMORY_IN:
+        return g->memories[tensor->owner].tensor_in;
+    case SL_TENSOR_MEMORY_OUT:
+        return g->memories[tensor->owner].tensor_out;
+    case SL_TENSOR_BEFORE:
+        return g->loop.carries[tensor->owner].before;
+    default:
+        assert_int_equal(tensor->owner, -1);
+        return (int32_t)(tensor - g->tensors);
+    }
+}
+
 static inline void dump_graph(struct sl_buf *out, const struct sl_graph *g, bool with_params)
 {
+    for (int32_t t = 0; t < g->tensor_count; t++)
+        assert_int_equal(find_owned(g, &g->tensors[t]), t);
     sl_buf_printf(out, "graph output=%s sums=%s", name_tensor(g, g->output), name_tensor(g, g->sums));
     DUMP_INT(g, output_layer);
     DUMP_INT(g, output_is_logits);
