@@ -13,11 +13,12 @@ import re
 import many
 
 TERM = r'(?:[\w.\[\]]|->)+(?:\([^()]*\))?'
-COMPARISON = re.compile(rf'(?<=\(|\ |!)(?P<left>{TERM}) (?P<sign><=?|>=?|==|!=) (?P<right>{TERM})(?=[);]| &&| \|\|| \?)')
+COMPARISON = re.compile(rf'(?<=\(|\ |!)(?<![-+*/%] )(?P<left>{TERM}) (?P<sign><=?|>=?|==|!=) (?P<right>{TERM})(?=[);]| &&| \|\|| \?)')
 OTHER = {'<': '<=', '<=': '<', '>': '>=', '>=': '>', '==': '!=', '!=': '=='}
 STEP = re.compile(r'(?<=[\w\])] [+-] )1(?=[\];),])')
 CONDITION = re.compile(r'\s+(?:\} else )?if \(')
 STATEMENT = re.compile(r'(\s+)((?:[\w.\[\]]|->)+ ?(?:\(|[-+*|/]?= ).*;)$')
+BETWEEN = re.compile(r'(?:;|\}|(?:\) |else |do |^)\{)\s*$')  # ends a line after which a statement begins; no initializer
 KEPT = re.compile(r'"|#|\berr\b|status|SEQLSTM_(FAIL|TRY)|NO_MEMORY|NULL|alloc|free\(|destroy|deinit|errno|assert|memset|va_|^\s+(static|const|enum|case|return|goto)\b|^\s+[\w ]+ \*?\w+\[[^=]*\];$')
 
 
@@ -59,7 +60,7 @@ def find_changes(line, before):
         at = condition.end()
         changes += [(at + first, at + last, '1' if clauses[1] == '&&' else '0') for first, last in clauses[0]]
     statement = STATEMENT.match(line)
-    if statement and before.rstrip().endswith((';', '{', '}')):
+    if statement and BETWEEN.search(before):
         changes.append((*statement.span(2), None))
     return changes
 

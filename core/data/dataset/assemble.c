@@ -119,10 +119,11 @@ static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struc
     for (int64_t s = 0; raw->known_ids > classes && s < raw->series; s++)
         for (int64_t i = raw->start[s]; i < raw->start[s] + raw->length[s]; i++)
             if (raw->ids[i] >= classes)
-                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                             "%s:%lld: the token id %d is too large: the training split has %lld ids (`tokenizer: "
-                             "{vocab_size: N}` makes room)",
-                             name_of(raw), (long long)find_line(raw, s, i), (int)raw->ids[i], (long long)classes);
+                SEQLSTM_FAIL(
+                    err, SEQLSTM_CORRUPT_DATA,
+                    "%s:%lld: the token id %d is too large: the largest of the training split is %lld (one row "
+                    "with a larger id there makes room)",
+                    name_of(raw), (long long)find_line(raw, s, i), (int)raw->ids[i], (long long)classes - 1);
     return SEQLSTM_OK;
 }
 

@@ -204,12 +204,6 @@ static seqlstm_status fit_input(struct sl_data_state *state, const struct sl_mod
     input->features = raw->input_features;
     if (raw->input_kind == SL_FIELD_IDS && raw->known_ids > 0) {
         input->classes = raw->known_ids;
-        if (raw->source->type == SL_SOURCE_TOKENS && tokenizer->vocab_size > 0) {
-            if (raw->known_ids > tokenizer->vocab_size)
-                SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the token id %lld is too large for `vocab_size: %lld`",
-                             raw->name, (long long)raw->known_ids - 1, (long long)tokenizer->vocab_size);
-            input->classes = tokenizer->vocab_size;
-        }
     } else if (raw->input_kind == SL_FIELD_IDS) {
         SEQLSTM_TRY(sl_fit_tokens(tokenizer, raw, tokenizer->shared ? raw->pair : NULL, &state->tokens, err));
         input->classes = sl_vocabulary_get_size(state->tokens);

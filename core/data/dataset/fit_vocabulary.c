@@ -202,7 +202,7 @@ static seqlstm_status choose_tokens(const struct sl_tokenizer *config, const str
     seqlstm_status status;
     if (n == 0)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__,
-                                   "%s: the vocabulary is empty: no token occurs %lld times", name, (long long)least);
+                                   "%s: the vocabulary is empty: the text has no tokens", name);
     else
         status = sl_vocabulary_create(entries, n, special_ids, out, err);
     free(entries);

@@ -20,7 +20,7 @@ void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *opt
                          sl_node_kind_get_name(node->kind));
         return;
     }
-    if (node->quoted)
+    if (node->quoted && node->text[0] != 0)
         help = "remove the quotes: a quoted value is a string";
     sl_reader_report(reader, "E0101", node->place, help, NULL, "`%s` takes %s, not `%.60s`", option->key, wanted,
                      node->text);

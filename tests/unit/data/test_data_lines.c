@@ -3,6 +3,8 @@
  * training split lacks. */
 #include "data_fixture.h"
 
+#include <fcntl.h>
+
 #define LINES "type: lines, train: {file: train.txt}, batch_size: 4, label: first, tokenizer: {type: whitespace}"
 #define CONLL "type: conll, train: {file: train.txt}, label: 2, batch_size: 4"
 #define CHARS                                                                                                          \
@@ -50,6 +52,38 @@ static void test_ends_of_lines(void **state)
     data_expect_failure(LINES, MODEL_CLASSIFY, "task: classify", SEQLSTM_CORRUPT_DATA, "train.txt:2: byte 0xff");
     data_write("train.txt", "a,b\r\"1\r2\",3\r4\r"); /* a line end in quotes is the cell's own, but counts */
     data_expect_failure(TABLE, MODEL_DENSE, "loss: mse", SEQLSTM_CORRUPT_DATA, "train.txt:4: the row has 1 field");
+}
+
+/* `-` is the standard input, and messages call it so. */
+static void test_standard_input(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *message;
+    } cases[] = {{"c d\n\na b", NULL}, {"c d\na b\na \xff\n", "standard input:3: byte 0xff at offset 10"}};
+    data_write("train.txt", "a b\nc d\n");
+    struct data_open o = data_open_train("type: lines, train: {file: train.txt}", MODEL_LM, "task: language_model");
+    const int kept = dup(STDIN_FILENO);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char path[160];
+        struct sl_dataset *input = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        data_write("input.txt", cases[i].text);
+        snprintf(path, sizeof path, "%s/input.txt", data_folder);
+        assert_int_equal(close(STDIN_FILENO), 0);
+        assert_int_equal(open(path, O_RDONLY), STDIN_FILENO);
+        seqlstm_status status =
+            sl_dataset_open_input(o.model, o.state, &(struct sl_input_request){.path = "-"}, &input, &err);
+        assert_int_equal(status == SEQLSTM_OK, cases[i].message == NULL);
+        if (cases[i].message && strncmp(err.message, cases[i].message, strlen(cases[i].message)) != 0)
+            fail_msg("%s", err.message);
+        if (!cases[i].message)
+            assert_int_equal(sl_dataset_get_records(input), 3);
+        sl_dataset_close(input);
+    }
+    assert_int_equal(dup2(kept, STDIN_FILENO), STDIN_FILENO);
+    close(kept);
+    data_close(&o);
 }
 
 static void expect_classes(const char *data, const char *layers, const char *train, const char *const classes[3])
@@ -153,11 +187,9 @@ static void test_answers_name_the_fix(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ends_of_lines),
-        cmocka_unit_test(test_wide_delimiters),
-        cmocka_unit_test(test_one_class_teaches_nothing),
-        cmocka_unit_test(test_labels_that_train_lacks),
-        cmocka_unit_test(test_answers_name_the_fix),
+        cmocka_unit_test(test_ends_of_lines),           cmocka_unit_test(test_standard_input),
+        cmocka_unit_test(test_wide_delimiters),         cmocka_unit_test(test_one_class_teaches_nothing),
+        cmocka_unit_test(test_labels_that_train_lacks), cmocka_unit_test(test_answers_name_the_fix),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

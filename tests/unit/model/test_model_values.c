@@ -204,6 +204,27 @@ static void test_graph_of_layers(void **state)
     unload(&l);
 }
 
+/* A made name is none that a layer has, whether it stands before or after. */
+static void test_made_names(void **state)
+{
+    (void)state;
+    struct loaded l = load_clean(HEAD ADDING "model:\n  - {type: lstm, units: 4, return_sequences: true}\n"
+                                             "  - {type: lstm, name: lstm_1, units: 4, return_sequences: true}\n"
+                                             "  - {type: gru, name: gru_2, units: 4, return_sequences: true}\n"
+                                             "  - {type: gru, units: 4, return_sequences: true}\n"
+                                             "  - {type: lstm, units: 4, return_sequences: true}\n"
+                                             "  - {type: gru, units: 4, return_sequences: true}\n"
+                                             "  - {type: rnn, name: lstm_4, units: 4}\n" DENSE TRAIN);
+    static const char *const names[] = {"lstm_2", "lstm_1", "gru_2", "gru_3", "lstm_3", "gru_4", "lstm_4", "dense_1"};
+    assert_int_equal(l.model->layer_count, sizeof names / sizeof *names);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        assert_string_equal(l.model->layers[i].name, names[i]);
+        assert_int_equal(l.model->layers[i].index, i);
+        assert_ptr_equal(sl_model_find_layer(l.model, names[i]), &l.model->layers[i]);
+    }
+    unload(&l);
+}
+
 static void test_places(void **state)
 {
     (void)state;
@@ -395,6 +416,7 @@ int main(void)
         cmocka_unit_test(test_tokenizer_defaults),
         cmocka_unit_test(test_schedule_and_periods),
         cmocka_unit_test(test_graph_of_layers),
+        cmocka_unit_test(test_made_names),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_yaml_1_2_typing),
