@@ -149,7 +149,7 @@ static const struct {
      "r12b r12b r12b r12b"},
     {"of another phase, a backend that refuses", "", "r12 r r r", {{"a", "fake-b", "", EVALUATE}}, NULL, "r12 r r r"},
     {"of another phase, two layers", "", NULL, {{"b+out", "fake-a", "two", EVALUATE}}, NULL, "r12b - - 2"},
-    {"of another phase, two layers that nobody runs here",
+    {"of another phase, two layers that no backend runs together here",
      "",
      "r r r ",
      {{"b+out", "fake-a", "two", EVALUATE}},
