@@ -69,6 +69,12 @@ static const char *closest_elsewhere(const char *key, const struct sl_section **
     return *home == NULL ? NULL : close;
 }
 
+/* Where the keys of a section stand in a model file. */
+static const char *get_path(const struct sl_section *section)
+{
+    return section == &sl_section_sides ? "model" : section->path;
+}
+
 /* "use `units: 650`". */
 static const char *help_of_synonym(struct sl_reader *reader, const struct sl_synonym *synonym,
                                    const struct sl_node *value)
@@ -94,13 +100,13 @@ static void report_unknown(struct sl_reader *reader, const struct sl_section *se
         finding.help = help_of_synonym(reader, synonym, pair->value);
     } else if (home != NULL && home != section) {
         finding.help = home == &sl_section_top ? "it belongs to the top of the file"
-                                               : sl_reader_printf(reader, "it belongs to `%s`", home->path);
+                                               : sl_reader_printf(reader, "it belongs to `%s`", get_path(home));
     } else if (close != NULL) {
         finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     } else if ((close = closest_elsewhere(pair->key, &home)) != NULL) {
         finding.help = home == &sl_section_top
                            ? sl_reader_printf(reader, "did you mean `%s` at the top of the file?", close)
-                           : sl_reader_printf(reader, "did you mean `%s` of `%s`?", close, home->path);
+                           : sl_reader_printf(reader, "did you mean `%s` of `%s`?", close, get_path(home));
     }
     sl_diagnostics_add(reader->diagnostics, &finding);
     reader->errors++;

@@ -375,6 +375,48 @@ static void test_places_of_parts(void **state)
     unload(&l);
 }
 
+/* The word that stands at a path: of a map its type, of nothing and of lists none. */
+static void test_words_at_paths(void **state)
+{
+    (void)state;
+    struct loaded l = load_clean(
+        HEAD
+        "data: {train: {type: generator, name: reverse, size: 8, length: 5}}\nmodel:\n"
+        "  encoder: [{type: embedding, dim: 3}, {type: gru, units: 5, activation: {forward: relu, backward: elu}}]\n"
+        "  decoder: [{type: embedding, dim: 4}, {type: gru, units: 5, return_sequences: true, "
+        "recurrent_activation: {type: elu, alpha: 2}}, {type: output, activation: softmax}]\n"
+        "train: {epochs: 1, optimizer: sgd, metrics: [accuracy]}\n");
+    static const struct {
+        int layer; /* -1: of the model */
+        const char *path, *word;
+    } cases[] = {
+        {0, "dim", "3"},
+        {1, "units", "5"},
+        {1, "activation.forward", "relu"},
+        {1, "dim", NULL},
+        {2, "dim", "4"},
+        {3, "return_sequences", "true"},
+        {3, "recurrent_activation", "elu"},
+        {3, "recurrent_activation.alpha", "2"},
+        {3, "recurrent_activation.alpha.beta", NULL},
+        {4, "activation", "softmax"},
+        {4, "", "output"},
+        {-1, "train.optimizer", "sgd"},
+        {-1, "train.epochs", "1"},
+        {-1, "train.metrics", NULL},
+        {-1, "train", NULL},
+        {-1, "nothing.at.all", NULL},
+        {-1, "a_word_longer_than_any_key_of_a_model_file_could_ever_be_in_its_life", NULL},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_layer *layer = cases[i].layer < 0 ? NULL : &l.model->layers[cases[i].layer];
+        const char *found = sl_model_find_word(l.model, layer, cases[i].path);
+        if ((found == NULL) != (cases[i].word == NULL) || (found && strcmp(found, cases[i].word) != 0))
+            fail_msg("%d %s: %s", cases[i].layer, cases[i].path, found ? found : "none");
+    }
+    unload(&l);
+}
+
 /* What must come before a layer is not the layer itself. */
 static void test_layers_do_not_name_themselves(void **state)
 {
@@ -409,6 +451,7 @@ int main(void)
         cmocka_unit_test(test_feeding),
         cmocka_unit_test(test_places_of_parts),
         cmocka_unit_test(test_layers_do_not_name_themselves),
+        cmocka_unit_test(test_words_at_paths),
         cmocka_unit_test(test_keras_defaults),
         cmocka_unit_test(test_init_sets),
         cmocka_unit_test(test_activations_by_direction),
