@@ -201,6 +201,9 @@ static void range_of(const struct sl_data *d, const struct sl_slot *slot, double
     if (slot->role == SL_SLOT_PARAM) {
         double fan = slot->features > 1 && slot->rows > 1 ? (double)slot->features : 4;
         size = 1.5 * size / sqrt(fan);
+        /* Scales of int8 are those of the weights: the directions have different ones. */
+        if (d->c.desc.head.dtype_compute == SEQLSTM_DTYPE_INT8 && strstr(slot->name, "backward") != NULL)
+            size /= 4;
         if (strncmp(slot->name, "norm", 4) == 0 || strcmp(slot->name, "gain") == 0) {
             *low = 0.5;
             *high = 1.5;
