@@ -330,6 +330,7 @@ seqlstm_status sl_server_open(const struct sl_server_request *request, struct sl
     server->serving.http = module;
     server->serving.target_ns = request->target_ns;
     server->serving.batching = request->batching;
+    server->serving.history = request->history;
     server->serving.reproducible = request->reproducible;
     server->serving.workers = request->workers;
     sl_job_queue_init(&server->serving.queue, request->queue);

@@ -33,6 +33,7 @@ struct sl_server_request {
     int64_t stream_idle_ns;    /* after which a stream that is not used ends */
     int64_t target_ns;         /* of the 99th percentile of latency; 0: none */
     enum sl_serve_batching batching;
+    struct sl_history *history;     /* of the batches; NULL: none */
     bool reproducible;              /* answers have the same bits whatever else is computed */
     struct sl_interrupt *interrupt; /* ends the server when it asks to stop */
 

@@ -8,19 +8,26 @@ serving.py --queue
 
 Server and generator share the machine. Of each run it prints, as they come, and at last as a row: requests per second without a server and of
 the closed loop, and their ratio; the processor time of each of those answers in the server and in the generator; the mean latency of a request
-alone; the 99th percentile at 0.7 and at 0.9 of the highest throughput, as multiples of that mean; and the highest throughput of padded batches,
-with their 99th percentile at 0.7 of it as a multiple of ours at the same load. The lengths are those of the data that the runs were trained on.
-Each is measured N times, with other times of arrival, for S seconds a point (closed loops for a quarter of it); a figure is the median, with the
-least and the most. Three rounds of 10 seconds take 3 minutes a run.
+alone; and the 99th percentile at 0.7 and at 0.9 of the highest throughput, as multiples of that mean. The lengths are those of the data that the
+runs were trained on. Each is measured N times, with other times of arrival, for S seconds a point (closed loops for a quarter of it); a figure is
+the median, with the least and the most. Three rounds of 10 seconds take 4 minutes a run.
+
+Beside each of the two percentiles stand those of an ideal queue (serving/serving_queue.py) with the same arrivals, lengths and times of batches: without
+pauses of the machine, and with those that a watch on each processor has seen meanwhile (bench_pauses, if `ninja tests/bench/bench_pauses` has built it beside
+PROGRAM). What is above the latter is the server's own. This is so on two processors, where worker and front have one each.
+
+A second table compares with padded batches (half the time a point) at equal loads: 0.3 to 0.9 of what padded batches reach, and 0.7 and 0.9 of
+what the server reaches with its own. A p99 in brackets is of batches that fall behind: it grows with the length of the measurement.
 
 With --first it starts servers of one run of configs/adding-problem.yaml, and times the request that each gets when it has told its address.
 
-With --queue it simulates what 99th percentiles one worker can have that nothing disturbs, and what a single pause does to them. The worker
-computes batches of up to 64 whole sequences as core/serve/compute/length_window.h chooses them. A batch takes a time of its own, one for each step
-of its longest sequence, one for each row, and one for each answer: those of a tagger of 2 x 256 units both ways on a Zen 5. Lengths are random too
-(geometric), of 12 steps on average. The highest throughput is that of 256 connections.
+With --queue it simulates what 99th percentiles one worker can have that nothing disturbs, and what a single pause does to them: batches of up to 64
+whole sequences, with the times of a tagger of 2 x 256 units both ways on a Zen 5. Lengths are random too (geometric), of 12 steps on average. The
+highest throughput is that of 256 connections.
 """
 import argparse
+import contextlib
+import csv
 import heapq
 import json
 import os
@@ -30,12 +37,37 @@ import re
 import socket
 import statistics
 import subprocess
+import sys
+import tempfile
 import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / 'serving'))
+import serving_queue as queue
 
 PARTS = (0.7, 0.9)
 CLOSED = 0.25  # of the time of a point
-BATCH_US, STEP_US, ROW_US, ANSWER_US, ALONE_US = 21, 5.9, 7.1, 4, 320
-MOST, CONNECTIONS = 64, 256
+PADDED_PARTS = (0.3, 0.5, 0.7, 0.9)  # of the highest throughput of padded batches
+ALONE, FITTED = 320e-6, 4000
+TAGGER, CONNECTIONS = queue.Server(queue.Costs(21e-6, 5.9e-6, 7.1e-6, 4e-6)), 256
+
+
+@contextlib.contextmanager
+def watch_processors(program):
+    """Yields a list that holds (processor, begin, seconds) of pauses afterwards."""
+    watch, pauses = program.parent / 'tests/bench/bench_pauses', []
+    if not watch.exists():
+        yield pauses
+        return
+    with subprocess.Popen([watch], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield pauses
+        lines = process.communicate()[0].splitlines()
+    pauses += [(int(cpu), float(begin), float(seconds)) for cpu, begin, seconds in map(str.split, lines[:-1])]
+    cost, priority = lines[-1].split()[2:]
+    for cpu in sorted(os.sched_getaffinity(0)):
+        own = [seconds for which, _, seconds in pauses if which == cpu]
+        print(f'processor {cpu}: {len(own)} pauses, {1e3 * sum(own):.0f} ms, the longest {1e3 * max(own, default=0):.1f} ms; the watch took '
+              f'{100 * float(cost):.2f} % of it' + (' (not at real-time priority)' if priority == '0' else ''), flush=True)
 
 
 def bench(program, run, options, seconds, loads, *more):
@@ -60,8 +92,50 @@ def get_p99(report, load):
     return [point['p99_s'] for point in report['points'] if abs(point['load'] - load) < 0.01]
 
 
+def read_history(path):
+    """Batches (begin, seconds, steps, sequences, rows), and requests (begin, seconds, steps) by load."""
+    batches, requests = [], {}
+    with open(path, newline='') as file:
+        for row in csv.DictReader(file):
+            begin, seconds = float(row['begin_s']), float(row['end_s']) - float(row['begin_s'])
+            if row['what'] == 'batch':
+                batches.append((begin, seconds, int(row['steps']), int(row['sequences']), int(row['rows'])))
+            else:
+                requests.setdefault(int(row['load']), []).append((begin, seconds, int(row['steps'])))
+    return batches, requests
+
+
+def make_ideal(batches, requests):
+    """The queue with what this server was measured to take."""
+    every = [(seconds, steps, sequences, rows) for _, seconds, steps, sequences, rows in batches]
+    costs = queue.fit(random.Random(1).sample(every, min(FITTED, len(every))))
+    alone = requests[0]
+    begin, end = min(one[0] for one in alone), max(one[0] + one[1] for one in alone)
+    worked = sum(seconds for at, seconds, *_ in batches if begin <= at <= end)
+    front = max(0.0, (sum(seconds for _, seconds, _ in alone) - worked) / len(alone))
+    all_steps, chunk = [steps for load in requests.values() for *_, steps in load], max(batch[1] for batch in every)
+    way = 'whole' if chunk == max(all_steps) else 'texts' if chunk <= 4 else 'steps'
+    return queue.Server(costs, way, max(batch[2] for batch in every), chunk, front, sum(batch[3] for batch in every) / sum(all_steps))
+
+
+def compare_ideal(report, history, pauses, load):
+    """99th percentiles of the ideal queue at the points of this load: without the pauses, and with them."""
+    batches, requests = history
+    front, worker = (queue.Pauses([pause[1:] for pause in pauses if pause[0] == cpu]) for cpu in sorted(os.sched_getaffinity(0)))
+    ideal = make_ideal(batches, requests)
+    without, with_pauses = [], []
+    for number, point in enumerate(report['points'], 2):
+        if abs(point['load'] - load) < 0.01:
+            arrivals = sorted((begin, steps) for begin, _, steps in requests[number])
+            without.append(queue.find_p99(queue.simulate(ideal, arrivals)))
+            with_pauses.append(queue.find_p99(queue.simulate(ideal, arrivals, worker, front)))
+    return without, with_pauses
+
+
 def measure(program, run, options):
-    closed = [find_highest(program, run, options) for _ in range((options.rounds + 1) // 2)]
+    """A row of the first table, and those of the second."""
+    few = (options.rounds + 1) // 2
+    closed = [find_highest(program, run, options) for _ in range(few)]
     name, top = closed[0]['name'], statistics.median(report['closed']['answers'] for report in closed)
 
     def tell(what, values, digits):
@@ -70,18 +144,34 @@ def measure(program, run, options):
 
     tell('highest / no server', [report['closed']['answers'] / report['offline'] for report in closed], 3)
     padded = find_highest(program, run, options, '--batching', 'padded')['closed']['answers']
-    common, few = PARTS[0] * padded, (options.rounds + 1) // 2
-    ours = bench(program, run, options, options.seconds, [part * top for part in PARTS] * options.rounds + [common] * few)
-    mean = ours['alone']['mean_s']
-    late = [tell(f'p99 at {part} / alone', [p99 / mean for p99 in get_p99(ours, part * top)], 1) for part in PARTS]
-    theirs = bench(program, run, options, options.seconds / 2, [common] * few, '--batching', 'padded')
-    pairs = zip(get_p99(theirs, common), get_p99(ours, common))
-    times = tell('p99 of padded batches / ours', [one / other for one, other in pairs], 1)
+    own, common = [part * top for part in PARTS], [part * padded for part in PADDED_PARTS]
+    with tempfile.NamedTemporaryFile(suffix='.csv') as file:
+        with watch_processors(program) as pauses:
+            ours = bench(program, run, options, options.seconds, own * options.rounds + common * few, '--requests', file.name)
+        history = read_history(file.name)
+    mean, late = ours['alone']['mean_s'], []
+    for part, load in zip(PARTS, own):
+        late.append(tell(f'p99 at {part} / alone', [p99 / mean for p99 in get_p99(ours, load)], 1))
+        if len(os.sched_getaffinity(0)) != 2 or options.no_pin:
+            late += ['', '']
+            continue
+        for what, p99s in zip(('', ' with the pauses'), compare_ideal(ours, history, pauses, load)):
+            late.append(tell(f'of an ideal queue{what}', [p99 / mean for p99 in p99s], 1))
+    theirs = bench(program, run, options, options.seconds / 2, common * few + own, '--batching', 'padded')
     closed.append(ours)
     cells = [name, f"{ours['steps']:.1f}", show([report['offline'] for report in closed], 0), show([report['closed']['answers'] for report in closed], 0),
              tell('highest / no server', [report['closed']['answers'] / report['offline'] for report in closed], 3)]
     cells += [show([1e6 * report[key] for report in closed], 1) for key in ('server_cpu_s', 'generator_cpu_s')]
-    return cells + [show([1e3 * report['alone']['mean_s'] for report in closed], 2), *late, f'{padded:.0f}', times]
+    cells += [show([1e3 * report['alone']['mean_s'] for report in closed], 2), *late]
+    return cells, [compare_padded(name, load, padded, top, ours, theirs) for load in sorted(own + common)]
+
+
+def compare_padded(name, load, padded, top, ours, theirs):
+    behind = min(point['answers'] for point in theirs['points'] if abs(point['load'] - load) < 0.01) < 0.95 * load
+    mine, other = (statistics.median(get_p99(report, load)) for report in (ours, theirs))
+    print(f'{name}: p99 of padded batches / ours at {load:.0f}/s: {other / mine:.1f}', flush=True)
+    text = f'{1e3 * other:.1f}'
+    return [name, f'{load:.0f}', f'{load / padded:.2f}', f'{load / top:.2f}', f'{1e3 * mine:.1f}', f'({text})' if behind else text, f'{other / mine:.1f}']
 
 
 def ask(client, request):
@@ -109,68 +199,46 @@ def time_first(program, run, servers):
         print(f'{what}: median {sorted(times)[servers // 2]:.3f} ms, least {min(times):.3f}, most {max(times):.3f} of {servers} servers')
 
 
-def choose(queue):
-    """The sequence that has waited longest, and those of the nearest lengths; and the rest."""
-    if len(queue) <= MOST:
-        return queue, []
-    oldest = queue[0][1]
-    distance = sorted(abs(length - oldest) for _, length in queue)[MOST - 1]
-    taken, rest = [], []
-    for job in queue:
-        (taken if len(taken) < MOST and abs(job[1] - oldest) <= distance else rest).append(job)
-    return taken, rest
-
-
-def compute(batch):
-    return BATCH_US + STEP_US * max(length for _, length in batch) + sum(ROW_US * length + ANSWER_US for _, length in batch)
-
-
 def draw_length(source):
     return min(1 + int(source.expovariate(1) * 11.5), 256)
 
 
 def simulate_highest(seconds=3):
     source, now, done = random.Random(1), 0.0, 0
-    queue, asking = [(0.0, draw_length(source)) for _ in range(CONNECTIONS)], []
-    while now < seconds * 1e6:
+    waiting, asking = [(0.0, draw_length(source)) for _ in range(CONNECTIONS)], []
+    while now < seconds:
         while asking and asking[0] <= now:
-            queue.append((heapq.heappop(asking), draw_length(source)))
-        batch, queue = choose(queue)
-        now += compute(batch)
+            waiting.append((heapq.heappop(asking), draw_length(source)))
+        batch, waiting = queue.choose(waiting, TAGGER.most)
+        now += queue.cost(TAGGER.costs, [steps for _, steps in batch])
         done += len(batch)
         for k in range(len(batch)):  # answers are read, and the next requests written, beside the worker
-            heapq.heappush(asking, now + 200 + 40 * k)
+            heapq.heappush(asking, now + 200e-6 + 40e-6 * k)
     return done / now
 
 
 def simulate_p99(rate, seconds, pause, seed):
     source, arrivals, now = random.Random(seed), [], 0.0
-    while now < seconds * 1e6:
+    while now < seconds:
         now += source.expovariate(rate)
         arrivals.append((now, draw_length(source)))
-    now, next_one, queue, took = 0.0, 0, [], []
-    while next_one < len(arrivals) or queue:
-        if not queue:
-            now = max(now, arrivals[next_one][0])
-        if pause and now > seconds * 5e5:
-            now, pause = now + pause * 1e3, 0
-        while next_one < len(arrivals) and arrivals[next_one][0] <= now:
-            queue.append(arrivals[next_one])
-            next_one += 1
-        batch, queue = choose(queue)
-        now += compute(batch)
-        took += [now - arrival for arrival, _ in batch]
-    return sorted(took)[int(0.99 * (len(took) - 1))]
+    return queue.find_p99(queue.simulate(TAGGER, arrivals, queue.Pauses([(seconds / 2, pause * 1e-3)] if pause else [])))
 
 
 def simulate():
     highest = simulate_highest()
-    print(f'highest: {1e6 * highest:.0f} requests a second; 99th percentiles as multiples of a request alone, medians of 3')
+    print(f'highest: {highest:.0f} requests a second; 99th percentiles as multiples of a request alone, medians of 3')
     for part in PARTS:
         for seconds in (3, 10):
             for pause in (0, 10, 20, 50):
                 p99 = statistics.median(simulate_p99(part * highest, seconds, pause, seed) for seed in (1, 2, 3))
-                print(f'at {part}, {seconds} s, one pause of {pause} ms: {p99 / ALONE_US:.1f}', flush=True)
+                print(f'at {part}, {seconds} s, one pause of {pause} ms: {p99 / ALONE:.1f}', flush=True)
+
+
+def print_table(titles, rows):
+    print('| ' + ' | '.join(titles) + ' |\n' + '| --- ' * len(titles) + '|')
+    for row in rows:
+        print('| ' + ' | '.join(row) + ' |')
 
 
 def main():
@@ -192,12 +260,13 @@ def main():
     if options.first:
         time_first(options.program.resolve(), options.runs[0], options.first)
         return
-    titles = ('model', 'steps', 'no server, 1/s', 'highest, 1/s', 'ratio', 'server, us', 'generator, us', 'alone, ms', 'p99 at 0.7 / alone', 'at 0.9',
-              'padded: highest, 1/s', 'p99 at 0.7 of it / ours')
-    rows = [measure(options.program.resolve(), run, options) for run in options.runs]
-    print('| ' + ' | '.join(titles) + ' |\n' + '| --- ' * len(titles) + '|')
-    for row in rows:
-        print('| ' + ' | '.join(row) + ' |')
+    titles = ('model', 'steps', 'no server, 1/s', 'highest, 1/s', 'ratio', 'server, us', 'generator, us', 'alone, ms', 'p99 at 0.7 / alone', 'ideal queue',
+              'with the pauses', 'p99 at 0.9 / alone', 'ideal queue', 'with the pauses')
+    equal = ('model', 'load, 1/s', 'of the highest padded', 'of the highest', 'p99, ms', 'padded, ms', 'padded / ours')
+    measured = [measure(options.program.resolve(), run, options) for run in options.runs]
+    print_table(titles, [row for row, _ in measured])
+    print()
+    print_table(equal, [row for _, rows in measured for row in rows])
 
 
 main()

@@ -6,6 +6,7 @@
 #include "serve/job/counters.h"
 #include "serve/job/queue.h"
 #include "serve/job/stream_table.h"
+#include "serve/load/history.h"
 
 /* What the thread of the server takes to read a request and to write and send its answer. */
 enum { SL_REQUEST_NS = 30000 };
@@ -21,6 +22,7 @@ struct sl_serving {
     struct sl_job_queue queue;
     struct sl_job_pile finished, retired; /* without their answer; with it */
     struct sl_counters counters;
+    struct sl_history *history; /* NULL: none is asked for */
     struct sl_stream_table streams;
     int64_t target_ns; /* of the 99th percentile of latency; 0: none */
     enum sl_serve_batching batching;

@@ -305,9 +305,9 @@ static void note_mean(double *mean, double value)
     *mean = *mean > 0 ? 0.9 * *mean + 0.1 * value : value;
 }
 
-static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_width, int64_t *out_rows)
+static void note_times(struct sl_runner *runner, struct sl_history_event *event)
 {
-    const double took = (double)(sl_clock_ns() - began_ns);
+    const double took = (double)(sl_clock_ns() - event->begin_ns);
     int64_t longest = 1, width = 0, rows = 0;
     for (int64_t k = 0; k < runner->count; k++) {
         const int64_t steps = runner->running[k].steps;
@@ -318,8 +318,11 @@ static void note_times(struct sl_runner *runner, int64_t began_ns, int64_t *out_
     note_mean(&runner->step_ns, took / (double)longest);
     runner->busy_ns += took;
     note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
-    *out_width = runner->model->decodes ? runner->live : width;
-    *out_rows = rows;
+    sl_counters_note_batch(&runner->serving->counters, runner->model->decodes ? runner->live : width, rows,
+                           took * 1e-9);
+    event->steps = runner->model->decodes ? runner->tokens : longest;
+    event->sequences = runner->model->decodes ? runner->live : width;
+    event->rows = runner->model->decodes ? runner->live * runner->tokens : rows;
 }
 
 /* What a sequence took, those that have just ended. */
@@ -335,8 +338,7 @@ static void note_ended(struct sl_runner *runner)
 void sl_runner_run(struct sl_runner *runner)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const int64_t began = sl_clock_ns();
-    int64_t width, rows;
+    struct sl_history_event event = {.number = -1, .begin_ns = sl_clock_ns()};
     drop_gone(runner);
     end_padded(runner); /* the client of the longest may have left */
     answer(runner);
@@ -348,12 +350,13 @@ void sl_runner_run(struct sl_runner *runner)
         fail(runner, status, err.message);
         return;
     }
-    note_times(runner, began, &width, &rows);
-    sl_counters_note_batch(&runner->serving->counters, width, rows, (double)(sl_clock_ns() - began) * 1e-9);
+    note_times(runner, &event);
     go_on(runner);
     note_ended(runner);
     answer(runner);
     fail_written(runner);
+    event.end_ns = sl_clock_ns();
+    sl_history_note(runner->serving->history, &event);
 }
 
 /* ---- life -------------------------------------------------------------------------------------------------- */

@@ -46,7 +46,8 @@ struct sl_runner {
     size_t *text_bytes;
     void **tags;             /* [model->sequences] names of those texts, */
     bool *joined;            /* and whether there was room for them */
-    int64_t live, text_ends; /* texts that are being written, and that have ended in the present batch */
+    int64_t live, text_ends; /* texts that are being written, and that have ended in the present batch, */
+    int64_t tokens;          /* and how many were written of each in it */
     struct sl_chunk *chunks; /* [model->sequences], of a batch */
     int64_t *lengths;        /* [model->sequences], and as many of padding */
     float *zeros;            /* [model->chunk_steps, features] the input of padding */

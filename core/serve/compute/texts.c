@@ -103,7 +103,7 @@ static seqlstm_status write_tokens(struct sl_runner *runner, struct seqlstm_erro
     SEQLSTM_TRY(join_all(runner, err));
     runner->live = sl_context_count_texts(runner->context);
     runner->text_ends = 0;
-    for (int n = 0; n < TOKENS && runner->text_ends == 0; n++)
+    for (runner->tokens = 0; runner->tokens < TOKENS && runner->text_ends == 0; runner->tokens++)
         SEQLSTM_TRY(sl_context_step_texts(runner->context, end_text, runner, err));
     return SEQLSTM_OK;
 }

@@ -95,7 +95,8 @@ static void append_request(const struct source *source, const char *name, const 
         append_prompt(source, name, request, steps, &body);
     else
         append_values(source, request, steps, &body);
-    bodies->steps += source->decodes ? sl_dataset_get_source_length(source->data, record) : steps;
+    bodies->lengths[request] = source->decodes ? sl_dataset_get_source_length(source->data, record) : steps;
+    bodies->steps += bodies->lengths[request];
     sl_buf_append_text(out, "POST ");
     if (source->continues)
         sl_buf_append_text(out, "/v1/completions");
@@ -138,10 +139,13 @@ seqlstm_status sl_load_bodies_init(struct sl_load_bodies *bodies, struct sl_sess
                                   .continues = model->train.task == SL_TASK_LANGUAGE_MODEL &&
                                                sl_data_state_find_vocabulary(sl_session_find_data_state(session)),
                                   .seed = seed};
-    *bodies = (struct sl_load_bodies){.count = count, .requests = calloc((size_t)count, sizeof *bodies->requests)};
+    *bodies = (struct sl_load_bodies){.count = count,
+                                      .requests = calloc((size_t)count, sizeof *bodies->requests),
+                                      .lengths = calloc((size_t)count, sizeof *bodies->lengths)};
     const seqlstm_status status =
-        bodies->requests ? fill(bodies, &source, name, host, err)
-                         : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the requests");
+        bodies->requests && bodies->lengths
+            ? fill(bodies, &source, name, host, err)
+            : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the requests");
     sl_dataset_close(data);
     return status;
 }
@@ -151,5 +155,6 @@ void sl_load_bodies_deinit(struct sl_load_bodies *bodies)
     for (int64_t k = 0; bodies->requests && k < bodies->count; k++)
         sl_buf_deinit(&bodies->requests[k]);
     free(bodies->requests);
+    free(bodies->lengths);
     *bodies = (struct sl_load_bodies){.count = 0};
 }

@@ -12,6 +12,7 @@ struct sl_session;
 /* Whole HTTP requests. */
 struct sl_load_bodies {
     struct sl_buf *requests; /* [count] */
+    int64_t *lengths;        /* [count] steps, of texts those of the source */
     int64_t count;
     int64_t steps; /* of all of them */
 };

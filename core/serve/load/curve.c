@@ -24,12 +24,14 @@ seqlstm_status sl_curve_measure(struct sl_curve *curve, const struct sl_load_req
     one.connections = 1;
     SEQLSTM_TRY(sl_load_run(&one, &curve->alone, err));
     one.connections = request->connections;
+    one.number = 1;
     SEQLSTM_TRY(sl_load_run(&one, &curve->closed, err));
     for (int32_t k = 0; k < count_points(count); k++) {
         one.rate = count > 0 ? rates[k] : parts[k] * curve->closed.reached;
         if (!(one.rate > 0))
             SEQLSTM_FAIL(err, SEQLSTM_IO, "the server has answered no request with status 200, but %lld with others",
                          (long long)curve->closed.failed);
+        one.number = 2 + k;
         one.seed = request->seed + (uint64_t)k; /* points of the same load are independent */
         SEQLSTM_TRY(sl_load_run(&one, &curve->points[curve->count++], err));
     }

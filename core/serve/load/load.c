@@ -18,6 +18,7 @@
 #include "base/system/clock.h"
 #include "base/system/interrupt.h"
 #include "base/value/median.h"
+#include "serve/load/history.h"
 
 enum { HEAD_BYTES = 4096, EVENTS = 128, DRAIN_S = 30, PAUSE_MS = 20 };
 
@@ -25,6 +26,7 @@ struct connection {
     int socket; /* -1: closed */
     bool busy;
     const struct sl_buf *sent; /* the request, */
+    int64_t steps;             /* of its sequence, */
     size_t sent_bytes;         /* and what of it is sent */
     int64_t due_ns;            /* when it was to be sent */
     char head[HEAD_BYTES];     /* of the answer, as far as it has come */
@@ -122,7 +124,9 @@ static seqlstm_status ask(struct load *load, int64_t due_ns, struct seqlstm_erro
     if (connection->socket < 0)
         SEQLSTM_TRY(open_connection(load, connection, err));
     connection->busy = true;
-    connection->sent = &bodies->requests[load->next++ % bodies->count];
+    connection->sent = &bodies->requests[load->next % bodies->count];
+    connection->steps = bodies->lengths ? bodies->lengths[load->next % bodies->count] : 0;
+    load->next++;
     connection->sent_bytes = connection->head_bytes = 0;
     connection->left = -1;
     connection->due_ns = due_ns;
@@ -152,7 +156,14 @@ static seqlstm_status note_answer(struct load *load, struct connection *connecti
         load->latencies = grown;
         load->room = room;
     }
-    load->latencies[load->count++] = (double)(sl_clock_ns() - connection->due_ns) * 1e-9;
+    const struct sl_history_event event = {.number = load->request->number,
+                                           .begin_ns = connection->due_ns,
+                                           .end_ns = sl_clock_ns(),
+                                           .steps = connection->steps,
+                                           .sequences = 1,
+                                           .rows = connection->steps};
+    load->latencies[load->count++] = (double)(event.end_ns - event.begin_ns) * 1e-9;
+    sl_history_note(load->request->history, &event);
     return SEQLSTM_OK;
 }
 

@@ -14,6 +14,7 @@
 #include "serve/load/bodies.h"
 
 struct sl_interrupt;
+struct sl_history;
 
 struct sl_load_request {
     const char *address; /* a number such as 127.0.0.1 */
@@ -24,6 +25,8 @@ struct sl_load_request {
     double seconds;
     uint64_t seed;                        /* of the times of arrival */
     const struct sl_interrupt *interrupt; /* NULL: none */
+    struct sl_history *history;           /* of the answers with status 200; NULL: none */
+    int32_t number;                       /* of this load in it */
 };
 
 struct sl_load_result {

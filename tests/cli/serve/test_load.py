@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """`seqlstm bench RUN --serve`: what it sends is answered, its tables have the numbers, and it says what it cannot reach."""
+import csv
 import json
 import os
 import pathlib
@@ -36,6 +37,31 @@ def test_a_server_in_the_same_process(t):
     expect('<script' not in page and page.count('<tr>') == 7, page)
     table = t.run('bench', 'tiny', '--serve', 'self', '--batching', 'padded', '--seconds', '0.2', '--load', '100').text
     expect(re.search(r'^ closed loop +\d+', table, re.M) and re.search(r'^ +no server +\d+$', table, re.M) and re.search(r'^ +100 +\d+', table, re.M), table)
+
+
+def test_every_request_and_batch_is_written(t):
+    train(t)
+    report = json.loads(t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.6', '--load', '300,100', '--requests', 'all.csv', '--json').text)
+    rows = list(csv.DictReader(t.read('all.csv').decode().splitlines()))
+    loads = [report['alone'], report['closed'], *report['points']]
+    for number, load in enumerate(loads):
+        own = [row for row in rows if row['what'] == 'request' and row['load'] == str(number)]
+        took = sorted(float(row['end_s']) - float(row['begin_s']) for row in own)
+        expect(len(took) == load['answered'] and abs(took[-1] - load['most_s']) < 2e-6, (number, load, took[-1:]))
+        expect(all(int(row['sequences']) == 1 and 5 <= int(row['steps']) <= 8 for row in own), own[:3])
+    times = [max(float(row['end_s']) for row in rows if row['load'] == str(number)) for number in range(len(loads))]
+    expect(times == sorted(times), times)
+    batches = [row for row in rows if row['what'] == 'batch']
+    # the closed loop leaves those of its connections that wait for an answer
+    answered = sum(load['answered'] for load in loads)
+    expect(answered <= sum(int(row['sequences']) for row in batches) <= answered + 256, (answered, len(batches)))
+    alone = [row for row in batches if float(row['end_s']) < times[0]]
+    expect(alone and all(row['sequences'] == '1' and row['steps'] == row['rows'] for row in alone), alone[:3])
+    failed = t.run('bench', 'tiny', '--serve', 'self', '--seconds', '0.1', '--load', '100', '--requests', 'no/where.csv', rc=2)
+    expect('no/where.csv' in failed.err, failed.err)
+    with Server(t, 'tiny') as server:
+        t.run('bench', 'tiny', '--serve', f'http://127.0.0.1:{server.port}', '--seconds', '0.2', '--load', '100', '--requests', 'other.csv')
+    expect({row['what'] for row in csv.DictReader(t.read('other.csv').decode().splitlines())} == {'request'}, 'requests only')
 
 
 def test_another_server(t):
@@ -91,7 +117,7 @@ def test_refusals(t):
     taken.bind(('127.0.0.1', 0))
     for args, text in ((['--serve', 'here'], 'http://127.0.0.1:8000'), (['--serve', 'self', '--load', '0'], 'requests per second'),
                        (['--serve', 'self', '--batch', '1'], 'exclude'), (['--load', '3'], 'need --serve'),
-                       (['--batching', 'padded'], 'need --serve'), (['--no-pin'], 'need --serve'), (['--serve', 'http://127.0.0.1:1', '--no-pin'], '--no-pin goes with `--serve self`'),
+                       (['--batching', 'padded'], 'need --serve'), (['--requests', 'r.csv'], 'need --serve'), (['--no-pin'], 'need --serve'), (['--serve', 'http://127.0.0.1:1', '--no-pin'], '--no-pin goes with `--serve self`'),
                        (['--serve', 'self', '--batching', 'odd'], 'steps or padded'),
                        (['--serve', 'http://127.0.0.1:1', '--batching', 'padded'], 'with `--serve self`')):
         t.refuse(2, 'bench', 'tiny', *args).says(text)

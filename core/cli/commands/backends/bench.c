@@ -113,8 +113,9 @@ static int bench(struct cli_context *cli)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     if (cli_get(cli, "serve"))
         return cli_bench_serve(cli);
-    if (cli_get(cli, "load") || cli_get(cli, "connections") || cli_get(cli, "batching") || cli_has(cli, "no-pin"))
-        return cli_usage_error(cli, "--load, --connections, --batching and --no-pin need --serve");
+    if (cli_get(cli, "load") || cli_get(cli, "connections") || cli_get(cli, "batching") || cli_has(cli, "no-pin") ||
+        cli_get(cli, "requests"))
+        return cli_usage_error(cli, "--load, --connections, --batching, --requests and --no-pin need --serve");
     int code = read_flags(&s);
     if (code == CLI_OK)
         code = cli_open_model(cli, cli->values.operands[0], &session);
@@ -144,6 +145,9 @@ static const struct cli_flag flags[] = {
     {.name = "batching",
      .argument = "WAY",
      .help = "of --serve self: steps, or padded to compare with (default steps)"},
+    {.name = "requests",
+     .argument = "FILE",
+     .help = "of --serve: also write each request, and of self each batch, as CSV"},
     {.name = "no-pin", .help = "of --serve self: workers keep no processor, as of seqlstm serve"},
     CLI_FLAG_BACKEND_PATH,
     CLI_FLAG_TRUST,

@@ -14,6 +14,7 @@
 #include "cli/commands/runs/batching.h"
 #include "serve/compute/offline.h"
 #include "serve/load/curve.h"
+#include "serve/load/history.h"
 #include "serve/server.h"
 
 enum { BODIES = 512, ADDRESS_BYTES = 64, CONNECTIONS = 256, QUEUE = 1024, BODY_BYTES = 64 << 20 };
@@ -58,7 +59,7 @@ static void *serve(void *context)
 
 /* A server in this process. */
 static int start(struct cli_context *cli, struct sl_session *session, const char *name, enum sl_serve_batching batching,
-                 struct served *served)
+                 struct sl_history *history, struct served *served)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_server_request request = {.sessions = &session,
@@ -69,6 +70,7 @@ static int start(struct cli_context *cli, struct sl_session *session, const char
                                               .threads = 1,
                                               .roams = cli_has(cli, "no-pin"),
                                               .batching = batching,
+                                              .history = history,
                                               .queue = QUEUE,
                                               .body_bytes = BODY_BYTES,
                                               .streams = 1,
@@ -160,7 +162,7 @@ static int print(struct cli_context *cli, const struct sl_curve *curve)
 /* ---- the measurement --------------------------------------------------------------------------------------- */
 
 static int measure(struct cli_context *cli, struct sl_session *session, const struct wanted *wanted,
-                   const struct served *served, const char *name)
+                   const struct served *served, const char *name, struct sl_history *history)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const bool offline = served->server != NULL; /* it is compared with computing without a server */
@@ -178,7 +180,8 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
                                             .seconds =
                                                 wanted->seconds / (sl_curve_count_loads(wanted->count) + offline),
                                             .seed = 1,
-                                            .interrupt = cli->interrupt};
+                                            .interrupt = cli->interrupt,
+                                            .history = history};
     if (status == SEQLSTM_OK) {
         *curve = (struct sl_curve){.name = name, .server = where, .steps = bodies.steps, .requests = bodies.count};
         if (offline)
@@ -194,11 +197,22 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
     return code;
 }
 
+/* It is written when the server has ended, and with it the last batch. */
+static int write_history(struct cli_context *cli, const struct sl_history *history)
+{
+    struct sl_buf table = {0};
+    if (history == NULL)
+        return CLI_OK;
+    sl_history_write(history, &table);
+    return cli_write_file(cli, cli_get(cli, "requests"), &table);
+}
+
 int cli_bench_serve(struct cli_context *cli)
 {
     static const char *const other[] = {"batch", "backend", "threads", "phase"};
     struct sl_session *session = NULL;
     struct served served = {.err = SEQLSTM_ERROR_INIT};
+    struct sl_history history, *noted = cli_get(cli, "requests") ? &history : NULL;
     struct wanted wanted;
     enum sl_serve_batching batching;
     const char *where = cli_get(cli, "serve");
@@ -217,12 +231,16 @@ int cli_bench_serve(struct cli_context *cli)
         return code;
     const char *name = sl_session_get_model(session)->name;
     cli_save_on_signals();
-    code = own ? start(cli, session, name, batching, &served) : read_url(cli, where, &served);
+    sl_history_init(&history);
+    code = own ? start(cli, session, name, batching, noted, &served) : read_url(cli, where, &served);
     if (code == CLI_OK)
-        code = measure(cli, session, &wanted, &served, name);
+        code = measure(cli, session, &wanted, &served, name, noted);
     stop(&served);
     if (served.status != SEQLSTM_OK)
         code = cli_fail(cli, served.status, &served.err);
+    if (code == CLI_OK)
+        code = write_history(cli, noted);
+    sl_history_deinit(&history);
     sl_session_close(session);
     return code;
 }
