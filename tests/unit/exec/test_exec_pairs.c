@@ -43,9 +43,8 @@ static void pairs_are_never_uniform(void **state)
 }
 
 /* A chain of states in a plain list: rows of empty sequences pass theirs on, and their gradients back. */
-static void states_of_a_plain_list(void **state)
+static void check_plain_list(const char *layers)
 {
-    (void)state;
     struct sl_data_facts facts = {.input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
                                   .target = {.kind = SL_FIELD_VALUES, .features = 4},
                                   .has_steps = true,
@@ -56,11 +55,7 @@ static void states_of_a_plain_list(void **state)
     open_world(&w,
                "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, "
                "label: {column: first, type: value}}\n",
-               "model: [{type: embedding, name: w, dim: 3}, {type: lstm, name: a, units: 4},"
-               " {type: lstm, name: b, from: w, units: 4, initial_state: {from: a, bridge: dense}},"
-               " {type: lstm, name: c, from: w, units: 4, initial_state: b}, {type: add, from: [a, b, c]}]\n"
-               "train: {loss: mse, epochs: 1}",
-               &facts, true);
+               layers, &facts, true);
     struct sl_batch_shape shape = {.sequences = 3,
                                    .lengths = some,
                                    .input_kind = SL_FIELD_IDS,
@@ -75,6 +70,22 @@ static void states_of_a_plain_list(void **state)
     check_gradients(&w, batch, "plain list");
     sl_batch_destroy(batch);
     close_world(&w);
+}
+
+static void states_of_a_plain_list(void **state)
+{
+    (void)state;
+    check_plain_list("model: [{type: embedding, name: w, dim: 3}, {type: lstm, name: a, units: 4},"
+                     " {type: lstm, name: b, from: w, units: 4, initial_state: {from: a, bridge: dense}},"
+                     " {type: lstm, name: c, from: w, units: 4, initial_state: b}, {type: add, from: [a, b, c]}]\n"
+                     "train: {loss: mse, epochs: 1}");
+    check_plain_list("model: [{type: embedding, name: w, dim: 3},"
+                     " {type: gru, name: a, units: 4, direction: bidirectional, merge: sum, layers: 2},"
+                     " {type: gru, name: b, from: w, units: 4, direction: bidirectional, merge: sum, layers: 2,"
+                     " initial_state: {from: a, bridge: dense}},"
+                     " {type: gru, name: c, from: w, units: 4, direction: bidirectional, merge: sum, layers: 2,"
+                     " initial_state: b}, {type: add, from: [a, b, c]}]\n"
+                     "train: {loss: mse, epochs: 1}");
 }
 
 /* ---- the parts ---------------------------------------------------------------------------------------------- */

@@ -109,6 +109,34 @@ static void an_update_does_not_depend_on_the_scale_of_the_loss(void **state)
         close_world(&worlds[k]);
 }
 
+/* Without an update they stay scaled: those of several batches are added before they are unscaled. 0 is 1. */
+static void the_scale_of_the_loss_is_that_of_the_gradients(void **state)
+{
+    (void)state;
+    static const double scales[] = {0, 1, 8, 0.5};
+    struct sl_data_facts facts = values_facts(3, true, 3);
+    struct sl_batch *batch = make_batch(&facts);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    open_world(&w, data_values, "model: [{type: dense, units: 3}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    const double loss = run(&w, batch, false);
+    float once[12];
+    assert_true(w.params->elems >= 12);
+    memcpy(once, w.params->grads, sizeof once);
+    for (size_t k = 0; k < sizeof scales / sizeof *scales; k++) {
+        const struct sl_exec_step step = {.epoch = 3, .normaliser = 1, .loss_scale = scales[k]};
+        const float factor = scales[k] > 0 ? (float)scales[k] : 1;
+        struct sl_exec_result result;
+        ok(sl_exec_run(w.exec, batch, &step, &result, &err), &err);
+        assert_true(result.loss_sum == loss);
+        for (int e = 0; e < 12; e++)
+            assert_true(w.params->grads[e] == factor * once[e]);
+    }
+    assert_true(once[0] != 0);
+    sl_batch_destroy(batch);
+    close_world(&w);
+}
+
 /* Where classes are values, a row weighs its own weight times that of its class: one of weight 0 does not count. */
 static void rows_of_weighted_classes(void **state)
 {
@@ -152,6 +180,7 @@ int main(void)
         cmocka_unit_test(accumulation_adds_gradients),
         cmocka_unit_test(a_bias_beside_a_shared_matrix_is_overwritten),
         cmocka_unit_test(an_update_does_not_depend_on_the_scale_of_the_loss),
+        cmocka_unit_test(the_scale_of_the_loss_is_that_of_the_gradients),
         cmocka_unit_test(rows_of_weighted_classes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
