@@ -98,11 +98,11 @@ static void report_unknown(struct sl_reader *reader, const struct sl_section *se
     if (synonym != NULL) {
         finding.label = synonym->owner;
         finding.help = help_of_synonym(reader, synonym, pair->value);
+    } else if (close != NULL) {
+        finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     } else if (home != NULL && home != section) {
         finding.help = home == &sl_section_top ? "it belongs to the top of the file"
                                                : sl_reader_printf(reader, "it belongs to `%s`", get_path(home));
-    } else if (close != NULL) {
-        finding.help = sl_reader_printf(reader, "did you mean `%s`?", close);
     } else if ((close = closest_elsewhere(pair->key, &home)) != NULL) {
         finding.help = home == &sl_section_top
                            ? sl_reader_printf(reader, "did you mean `%s` at the top of the file?", close)

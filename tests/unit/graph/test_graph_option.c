@@ -83,36 +83,68 @@ static void an_option_is_found_at_its_line(void **state)
         uint32_t op, option;
         const char *key;
         int line;
+        const char *value;
     } cases[] = {
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DTYPE, "precision", 3},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_UNITS, "units", 7},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_RECURRENT_DROPOUT, "recurrent_dropout", 8},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PEEPHOLE, "peephole", 9},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_CELL_CLIP, "cell_clip", 10},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ACTIVATION, "activation", 11},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DIRECTION, "direction", 12},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ZONEOUT, "zoneout", 13},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DROPOUT, "dropout", 14},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_GATE_CLIP, "gate_clip", 15},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_LAYER_NORM, "layer_norm", 16},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PROJECTION, "projection", 17},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_WEIGHT_DROP, "weight_drop", 18},
-        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_NONE, "type", 6},
-        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_UNITS, "units", 20},
-        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2},
-        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_LOSS, "loss", 22},
-        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_KIND, "type", 22}, /* no layer: it belongs to train.loss */
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2, "true"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DTYPE, "precision", 3, "float32"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_UNITS, "units", 7, "5"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_RECURRENT_DROPOUT, "recurrent_dropout", 8, "0.1"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PEEPHOLE, "peephole", 9, "true"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_CELL_CLIP, "cell_clip", 10, "3"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ACTIVATION, "activation", 11, "relu"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DIRECTION, "direction", 12, "backward"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_ZONEOUT, "zoneout", 13, NULL},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_DROPOUT, "dropout", 14, "0.2"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_GATE_CLIP, "gate_clip", 15, "5"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_LAYER_NORM, "layer_norm", 16, "true"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_PROJECTION, "projection", 17, "4"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_WEIGHT_DROP, "weight_drop", 18, "0.1"},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_OPTION_NONE, "type", 6, "lstm"},
+        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_UNITS, "units", 20, "3"},
+        {SEQLSTM_OP_DENSE, SEQLSTM_OPTION_DETERMINISM, "deterministic", 2, "true"},
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_LOSS, "loss", 22, "mse"},
+        {SEQLSTM_OP_LOSS, SEQLSTM_OPTION_KIND, "type", 22, "mse"}, /* no layer: it belongs to train.loss */
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct sl_option_place found = sl_graph_find_option(graph, find_node(cases[i].op), cases[i].option);
         if (strcmp(found.key, cases[i].key) != 0 || found.place.line != cases[i].line)
             fail_msg("option %d: `%s` in line %d, expected `%s` in line %d", (int)cases[i].option, found.key,
                      found.place.line, cases[i].key, cases[i].line);
+        if ((found.value == NULL) != (cases[i].value == NULL) ||
+            (found.value && strcmp(found.value, cases[i].value) != 0))
+            fail_msg("option %d: `%s`", (int)cases[i].option, found.value ? found.value : "no value");
     }
     assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_OPTIMIZER).place.line, 23);
     assert_int_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_KIND).place.line, 23);
     assert_string_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_COUNT + 5).key, "type");
+}
+
+/* The value as the model file has it; else what was refused, in the words of the file. */
+static void a_refused_value_is_named_as_the_file_says_it(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *written;
+        uint32_t option;
+        const char *said, *named;
+    } cases[] = {
+        {"relu", SEQLSTM_OPTION_ACTIVATION, "3", "relu"},
+        {NULL, SEQLSTM_OPTION_ACTIVATION, "3", "relu"},
+        {NULL, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "2", "sigmoid"},
+        {NULL, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "1", "tanh"},
+        {NULL, SEQLSTM_OPTION_ACTIVATION, "x", "x"},
+        {NULL, SEQLSTM_OPTION_UNITS, "3", "3"},
+        {NULL, SEQLSTM_OPTION_DROPOUT, "0.10000000000000001", "0.1"},
+        {NULL, SEQLSTM_OPTION_DROPOUT, "0.5", "0.5"},
+        {"1e-1", SEQLSTM_OPTION_DROPOUT, "0.10000000000000001", "1e-1"},
+        {NULL, SEQLSTM_OPTION_DTYPE, "a.b", "a.b"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_option_place place = {.key = "k", .value = cases[i].written};
+        char out[SL_OPTION_VALUE_BYTES];
+        sl_option_place_name_value(&place, cases[i].option, cases[i].said, out);
+        assert_string_equal(out, cases[i].named);
+    }
 }
 
 /* Input feeding runs the layers from the first reader of the fed value to its giver step by step, and no other. */
@@ -125,7 +157,9 @@ static void what_input_feeding_runs_by_steps_is_its_own(void **state)
                               "  decoder:\n"
                               "    - {type: embedding, dim: 3}\n"
                               "    - {type: lstm, units: 4, return_sequences: true}\n"
+                              "    - {type: attention, score: general}\n"
                               "    - {type: attention, score: general, input_feeding: true}\n"
+                              "    - {type: dense, units: 6}\n"
                               "    - {type: output, activation: softmax}\n"
                               "train: {epochs: 1}\n";
     static const struct sl_field_facts tokens = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 7};
@@ -152,7 +186,9 @@ static void what_input_feeding_runs_by_steps_is_its_own(void **state)
         inside += is_fed && node->layer == pairs->feeding.giver;
         outside += !is_fed;
         if (is_fed)
-            assert_int_equal(found.place.line, 8);
+            assert_int_equal(found.place.line, 9);
+        if (is_fed)
+            assert_string_equal(found.value, "true");
     }
     assert_true(inside > 0 && outside > 0);
     sl_graph_destroy(made);
@@ -179,6 +215,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_is_found_at_its_line),
+        cmocka_unit_test(a_refused_value_is_named_as_the_file_says_it),
         cmocka_unit_test(what_input_feeding_runs_by_steps_is_its_own),
         cmocka_unit_test(a_batch_that_no_memory_holds_is_refused),
     };

@@ -375,6 +375,25 @@ static void test_places_of_parts(void **state)
     unload(&l);
 }
 
+/* Without `name`, the file's name without its end, in the characters that a name may have. */
+static void test_names_of_files(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"m.yaml", "m"},          {"a/b/weather.yml", "weather"}, {"v1.2.yaml", "v1.2"},    {"9lives.yaml", "_9lives"},
+        {"a b  c.yaml", "a_b_c"}, {"a_ b.yaml", "a_b"},           {"\xc3\xa4x.yaml", "_x"}, {"x\xc3\xa4.yaml", "x_"},
+        {"-a.yaml", "_-a"},       {"A-Z_0.yaml", "A-Z_0"},        {"plain", "plain"},       {"null.yaml", "null"},
+        {"a.yaml/b", "b"},
+    };
+    static const char text[] = HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct loaded l = load_text(cases[i][0], text, strlen(text), NULL);
+        if (l.model == NULL || strcmp(l.model->name, cases[i][1]) != 0)
+            fail_msg("%s: %s", cases[i][0], l.model ? l.model->name : sl_buf_text(&l.text));
+        unload(&l);
+    }
+}
+
 /* The word that stands at a path: of a map its type, of nothing and of lists none. */
 static void test_words_at_paths(void **state)
 {
@@ -452,6 +471,7 @@ int main(void)
         cmocka_unit_test(test_places_of_parts),
         cmocka_unit_test(test_layers_do_not_name_themselves),
         cmocka_unit_test(test_words_at_paths),
+        cmocka_unit_test(test_names_of_files),
         cmocka_unit_test(test_keras_defaults),
         cmocka_unit_test(test_init_sets),
         cmocka_unit_test(test_activations_by_direction),
