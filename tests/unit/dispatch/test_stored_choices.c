@@ -135,12 +135,46 @@ static void own_phase_binds(void **state)
     assert_non_null(strstr(err.message, "none such"));
 }
 
+/* Memory for the fields of batches on devices: each device has one of each; in training two more, and one in pinned
+ * memory, of those that its calls read. The input has 19 rows of 3 numbers, the target 19 of 2: 256 and 192 bytes. */
+static void batches_take_memory_on_each_device(void **state)
+{
+    enum { INPUT = 256, TARGET = 192 };
+    static const struct {
+        const char *backends[NODES];
+        int64_t bytes[PHASES];
+    } cases[] = {
+        {{"reference", "reference", "reference"}, {0, 0}},
+        {{"fake-a", "reference", "reference"}, {4 * INPUT + TARGET, INPUT + TARGET}},
+        {{"reference", "fake-a", "reference"}, {INPUT + TARGET, INPUT + TARGET}},
+        {{"reference", "reference", "fake-b"}, {INPUT + 4 * TARGET, INPUT + TARGET}},
+        {{"fake-a", "fake-a", "fake-a"}, {4 * INPUT + 4 * TARGET, INPUT + TARGET}},
+        {{"fake-a", "fake-b", "fake-a"}, {5 * INPUT + 5 * TARGET, 2 * INPUT + 2 * TARGET}},
+        {{"fake-b", "fake-b", "fake-a"}, {5 * INPUT + 5 * TARGET, 2 * INPUT + 2 * TARGET}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int p = 0; p < PHASES; p++) {
+            struct sl_plan_choice choices[NODES];
+            struct seqlstm_error err;
+            for (int n = 0; n < NODES; n++)
+                choices[n] = (struct sl_plan_choice){names[n], cases[i].backends[n], "", phases[p]};
+            struct sl_plan *plan = make(*state, p, choices, NODES, &err);
+            if (!plan)
+                fail_msg("%s", err.message);
+            if (plan->memory.batches_bytes != cases[i].bytes[p])
+                fail_msg("case %d, phase %d: %lld bytes, expected %lld", (int)i, p,
+                         (long long)plan->memory.batches_bytes, (long long)cases[i].bytes[p]);
+            sl_plan_destroy(plan);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_phase_has_its_own),
         cmocka_unit_test(another_phase_is_followed),
         cmocka_unit_test(own_phase_binds),
+        cmocka_unit_test(batches_take_memory_on_each_device),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
