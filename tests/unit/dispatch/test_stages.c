@@ -125,6 +125,69 @@ static void a_barrier_has_a_price(void **state)
     assert_close(pipeline.step_ns - barriers[0].ns, cut(&l, 4, 8).step_ns);
 }
 
+/* At each place, and of several as many as there is room for; all are counted. */
+static void barriers_are_listed_wherever_they_are(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int32_t one = 0; one < LAYERS; one++)
+        for (int32_t other = one; other < LAYERS; other++) {
+            struct layers l;
+            struct sl_pipeline_barrier barriers[2] = {{0}};
+            int32_t count;
+            make(&l, LAYERS, 8);
+            const struct sl_pipeline pipeline = cut(&l, 4, 8);
+            l.nodes[one].desc.head.op = l.nodes[other].desc.head.op = SEQLSTM_OP_POOL;
+            assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 1, &count, &err), SEQLSTM_OK);
+            assert_int_equal(count, 1 + (other > one));
+            assert_ptr_equal(barriers[0].call, &l.calls[one]);
+            assert_null(barriers[1].call);
+            assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 2, &count, &err), SEQLSTM_OK);
+            assert_ptr_equal(barriers[other > one].call, &l.calls[other]);
+        }
+}
+
+/* The dearest stage of the best cut of calls [first, LAYERS) into so many stages, by trying all. */
+static double try_cuts(const struct layers *l, int32_t first, int32_t stages)
+{
+    double best = INFINITY, sum = 0;
+    for (int32_t end = first + 1; end <= LAYERS; end++) {
+        sum += sl_cost_get_ns(&l->calls[end - 1].cost);
+        if (stages == 1 ? end == LAYERS : end < LAYERS)
+            best = fmin(best, stages == 1 ? sum : fmax(sum, try_cuts(l, end, stages - 1)));
+    }
+    return best;
+}
+
+static void no_cut_is_better(void **state)
+{
+    (void)state;
+    uint32_t random = 5;
+    for (int round = 0; round < 60; round++)
+        for (int32_t stages = 1; stages <= LAYERS; stages++) {
+            struct layers l;
+            make(&l, LAYERS, 4);
+            for (int32_t c = 0; c < LAYERS; c++) {
+                random = random * 1664525u + 1013904223u;
+                l.calls[c].cost.forward_ns = (1 + (random >> 8) % 9) * ms;
+                l.calls[c].cost.backward_ns = (random >> 20) % 5 * ms;
+            }
+            const struct sl_pipeline pipeline = cut(&l, stages, 4);
+            double dearest = 0;
+            assert_int_equal(pipeline.bounds[0], 0);
+            assert_int_equal(pipeline.bounds[stages], LAYERS);
+            for (int32_t s = 0; s < stages; s++) {
+                double sum = 0;
+                assert_true(pipeline.bounds[s] < pipeline.bounds[s + 1]);
+                for (int32_t c = pipeline.bounds[s]; c < pipeline.bounds[s + 1]; c++)
+                    sum += sl_cost_get_ns(&l.calls[c].cost);
+                assert_close(pipeline.stage_ns[s], sum);
+                dearest = fmax(dearest, sum);
+            }
+            assert_close(dearest, try_cuts(&l, 0, stages));
+        }
+}
+
 static void too_many_stages_are_refused(void **state)
 {
     (void)state;
@@ -179,6 +242,8 @@ int main(void)
         cmocka_unit_test(stages_cost_about_the_same),
         cmocka_unit_test(pieces_follow_from_costs),
         cmocka_unit_test(a_barrier_has_a_price),
+        cmocka_unit_test(barriers_are_listed_wherever_they_are),
+        cmocka_unit_test(no_cut_is_better),
         cmocka_unit_test(too_many_stages_are_refused),
         cmocka_unit_test(measured_times_cut_and_add_up),
     };
