@@ -17,6 +17,42 @@ int32_t __wrap_sl_cpu_count(void)
     return cores;
 }
 
+/* Connections that the test makes up: each plugin that is asked for ends with its status. */
+static struct {
+    struct sl_connection_request last;
+    struct sl_buf names;
+    seqlstm_status nccl;
+    const struct sl_parallel_config *config;
+    int32_t inits;
+} met;
+
+seqlstm_status __wrap_sl_connection_open(const struct sl_connection_request *request,
+                                         struct sl_connection **out_connection, struct seqlstm_error *err);
+seqlstm_status __wrap_sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *connection,
+                                    const struct sl_parallel_config *config, struct sl_interrupt *own,
+                                    struct seqlstm_error *err);
+
+seqlstm_status __wrap_sl_connection_open(const struct sl_connection_request *request,
+                                         struct sl_connection **out_connection, struct seqlstm_error *err)
+{
+    (void)out_connection;
+    met.last = *request;
+    sl_buf_printf(&met.names, "%s ", request->name);
+    if (strcmp(request->name, "comm-nccl") == 0 && met.nccl != SEQLSTM_OK)
+        SEQLSTM_FAIL(err, met.nccl, "no such library");
+    return SEQLSTM_OK;
+}
+
+seqlstm_status __wrap_sl_ranks_init(struct sl_ranks *ranks, struct sl_connection *connection,
+                                    const struct sl_parallel_config *config, struct sl_interrupt *own,
+                                    struct seqlstm_error *err)
+{
+    (void)ranks, (void)connection, (void)own, (void)err;
+    met.config = config;
+    met.inits++;
+    return SEQLSTM_OK;
+}
+
 #define MODEL(parallel, more)                                                                                          \
     "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: {size: 64}, "           \
     "batch_size: 8}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: from_target}\n"                      \
@@ -151,6 +187,82 @@ static void each_rank_has_its_gpu(void **state)
     }
 }
 
+static void write_log(void *context, enum sl_log_level level, const char *message)
+{
+    (void)level;
+    sl_buf_printf(context, "%s", message);
+}
+
+/* Through which plugin ranks exchange, by their launcher, hosts and devices, and what takes its place. */
+static void ranks_meet_through_what_fits(void **state)
+{
+    (void)state;
+    static const char shared[] = "the ranks exchange through shared memory: no such library";
+    static const struct {
+        const char *model, *launcher, *collectives;
+        int32_t ranks, local;
+        seqlstm_status nccl, status;
+        const char *opened, *logged;
+    } rows[] = {
+        {MODEL("data: 4", ""), "seqlstm", NULL, 4, 4, 0, 0, "comm-shm ", ""},
+        {MODEL("data: 4", ""), "OpenMPI", NULL, 4, 4, 0, 0, "comm-shm ", ""},
+        {MODEL("data: 4", ""), "OpenMPI", NULL, 4, 2, 0, 0, "comm-mpi ", ""},
+        {MODEL("data: 4", ""), "MPICH", NULL, 4, 3, 0, 0, "comm-mpi ", ""},
+        {MODEL("data: 4", ""), "Slurm", NULL, 4, 1, 0, 0, "comm-mpi ", ""},
+        {MODEL("data: 4", ""), "torchrun", NULL, 4, 1, 0, 0, "comm-shm ", ""},
+        {MODEL("data: 4", ""), "Slurm", NULL, 4, 0, 0, 0, "comm-shm ", ""},
+        {MODEL("data: 4", ""), "Slurm", "./mine.so", 4, 1, 0, 0, "./mine.so ", ""},
+        {MODEL("data: 4", "device: cuda:0\n"), "seqlstm", NULL, 4, 4, SEQLSTM_OK, 0, "comm-nccl ", ""},
+        {MODEL("data: 4", "device: cuda:0\n"), "seqlstm", NULL, 4, 4, SEQLSTM_NOT_FOUND, 0, "comm-nccl comm-shm ",
+         shared},
+        {MODEL("data: 4", "device: cuda:0\n"), "seqlstm", NULL, 4, 4, SEQLSTM_UNAVAILABLE, 0, "comm-nccl comm-shm ",
+         shared},
+        {MODEL("data: 4", "device: cuda:0\n"), "seqlstm", NULL, 4, 4, SEQLSTM_DEVICE, SEQLSTM_DEVICE, "comm-nccl ", ""},
+        {MODEL("data: 4", "device: cuda:0\n"), "Slurm", NULL, 4, 2, SEQLSTM_OK, 0, "comm-mpi ", ""},
+        {MODEL("data: 4", "device: cuda:0\n"), "seqlstm", "comm-shm", 4, 4, SEQLSTM_OK, 0, "comm-shm ", ""},
+        {MODEL("data: 4", "device: cpu\n"), "seqlstm", NULL, 4, 4, SEQLSTM_OK, 0, "comm-shm ", ""},
+        {MODEL("data: 4", ""), "Kubernetes", NULL, 0, 0, 0, 0, "comm-shm ", ""}, /* it does not say how many */
+        {MODEL("shards: 4", ""), "seqlstm", NULL, 1, 1, 0, 0, "", ""},           /* alone */
+    };
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct loaded m = load_clean(rows[r].model);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_buf logged = {0};
+        const struct sl_log log = {.write = write_log, .context = &logged, .level = SL_LOG_TRACE};
+        const struct sl_rank_identity identity = {.rank = rows[r].ranks > 2 ? 2 : 0,
+                                                  .ranks = rows[r].ranks,
+                                                  .local_ranks = rows[r].local,
+                                                  .local_rank = 1,
+                                                  .job = "a job",
+                                                  .launcher = rows[r].launcher};
+        struct sl_session session = {.model = m.model,
+                                     .options = {.identity = &identity,
+                                                 .collectives = rows[r].collectives,
+                                                 .log = &log,
+                                                 .trust = r % 2,
+                                                 .stall_ns = r % 3 ? 5 : 0}};
+        met.names = (struct sl_buf){0};
+        met.nccl = rows[r].nccl;
+        met.inits = 0;
+        assert_int_equal(sl_session_join(&session, &err), rows[r].status);
+        assert_string_equal(sl_buf_text(&met.names), rows[r].opened);
+        assert_string_equal(sl_buf_text(&logged), rows[r].logged);
+        assert_int_equal(met.inits, rows[r].status == SEQLSTM_OK);
+        assert_ptr_equal(met.config, &m.model->parallel);
+        if (rows[r].opened[0]) {
+            assert_true(met.last.rank == identity.rank && met.last.ranks == 4);
+            assert_true(met.last.local_ranks == rows[r].local && met.last.trust == (r % 2 == 1));
+            assert_true(met.last.timeout_ns == (r % 3 ? 5 : INT64_C(600) * 1000000000));
+            assert_string_equal(met.last.job, "a job");
+            assert_int_equal(met.last.device, sl_session_find_cuda(&session));
+        }
+        sl_buf_deinit(&met.names);
+        sl_buf_deinit(&logged);
+        unload(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +270,7 @@ int main(void)
         cmocka_unit_test(numbers_that_do_not_fit_are_told),
         cmocka_unit_test(gradients_are_exchanged_beside_where_a_core_is_free),
         cmocka_unit_test(each_rank_has_its_gpu),
+        cmocka_unit_test(ranks_meet_through_what_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "scratch.h"
 #include "session/measure/whole_steps.h"
 #include "session/prepare/batching.h"
+#include "session/prepare/division.h"
 #include "session/record/session_record.h"
 #include "session/session.h"
 
@@ -91,6 +92,24 @@ seqlstm_status __wrap_sl_exec_update(struct sl_exec *exec, const struct sl_exec_
     (void)exec, (void)update, (void)err;
     now += rule.update;
     *out_squares = 0;
+    return SEQLSTM_OK;
+}
+
+static double piece_factors[32]; /* by how much a step takes longer in so many pieces; 0: as it is measured */
+static struct sl_buf tried;
+
+seqlstm_status __wrap_sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
+                                            struct sl_pipeline *pipeline, struct seqlstm_error *err);
+seqlstm_status __real_sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
+                                            struct sl_pipeline *pipeline, struct seqlstm_error *err);
+
+seqlstm_status __wrap_sl_pipeline_cut_times(const struct sl_plan *plan, const struct sl_piece_times *times,
+                                            struct sl_pipeline *pipeline, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(__real_sl_pipeline_cut_times(plan, times, pipeline, err));
+    sl_buf_printf(&tried, "%d ", times->pieces);
+    if (piece_factors[times->pieces] > 0)
+        pipeline->step_ns = piece_factors[times->pieces];
     return SEQLSTM_OK;
 }
 
@@ -310,13 +329,57 @@ static void test_whole_steps_of_two_plans(void **state)
     close_all(session);
 }
 
+/* ---- pieces ----------------------------------------------------------------------------------------------------- */
+
+/* The number of pieces with which a step is fastest, of those for which there is time; at most as many as the graph
+ * has. */
+static void test_numbers_of_pieces(void **state)
+{
+    static const struct {
+        int64_t pieces, batch_ns;
+        double factors[17];
+        const char *tried;
+        int32_t chosen;
+    } rows[] = {
+        {0, 1000, {[2] = 5, [4] = 4, [6] = 3, [8] = 2, [12] = 7, [16] = 9}, "8 4 16 2 12 6 ", 8},
+        {0, 1000, {[2] = 1, [4] = 4, [6] = 3, [8] = 2, [12] = 7, [16] = 9}, "8 4 16 2 12 6 ", 2},
+        {0, 1000, {[2] = 5, [4] = 4, [6] = 1, [8] = 2, [12] = 7, [16] = 9}, "8 4 16 2 12 6 ", 6},
+        {0, 1000, {[2] = 2, [4] = 2, [6] = 2, [8] = 2, [12] = 2, [16] = 2}, "8 4 16 2 12 6 ", 8}, /* the first */
+        {0, 600000000, {[2] = 1, [4] = 3, [6] = 1, [8] = 4, [12] = 1, [16] = 9}, "8 4 ", 4},      /* no more time */
+        {0, 2000000000, {[2] = 1, [4] = 3, [6] = 1, [8] = 4, [12] = 1, [16] = 9}, "8 ", 8},
+        {5, 1000, {[5] = 1}, "5 ", 5}, /* as it is given */
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_session *session = open(ADDING("16", "40", "4"));
+        const struct sl_parallel_config staged = {.data = 1, .pipeline = 2, .pieces = rows[k].pieces},
+                                        together = {.data = 1, .pipeline = 1};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        session->model->parallel = staged;
+        memcpy(piece_factors, rows[k].factors, sizeof rows[k].factors);
+        rule.batch = rows[k].batch_ns;
+        tried = (struct sl_buf){0};
+        ok(sl_session_meet(session, &together, &err), &err);
+        ok(sl_session_prepare_training(session, &err), &err);
+        assert_string_equal(sl_buf_text(&tried), rows[k].tried);
+        assert_true(session->pipeline.stages == 2 && session->pipeline.pieces == rows[k].chosen);
+        assert_true(session->pipeline.chosen == (rows[k].pieces == 0));
+        int tries = 0;
+        for (const char *at = rows[k].tried; (at = strchr(at, ' ')); at++)
+            tries++;
+        assert_int_equal(steps, 4 * tries); /* of each number one to warm up, and three that count */
+        sl_buf_deinit(&tried);
+        close_all(session);
+    }
+    memset(piece_factors, 0, sizeof piece_factors);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_widths_and_slopes),
-        cmocka_unit_test(test_both_sides_of_pairs),
-        cmocka_unit_test(test_what_is_not_measured),
-        cmocka_unit_test(test_whole_steps_of_two_plans),
+        cmocka_unit_test(test_widths_and_slopes),    cmocka_unit_test(test_both_sides_of_pairs),
+        cmocka_unit_test(test_what_is_not_measured), cmocka_unit_test(test_whole_steps_of_two_plans),
+        cmocka_unit_test(test_numbers_of_pieces),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
