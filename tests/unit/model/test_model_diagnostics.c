@@ -2,6 +2,11 @@
 /* Diagnostics: order, repetition, pictures of odd lines, JSON. */
 #include "model_fixture.h"
 
+#include <stdio.h>
+
+#include "base/value/text.h"
+#include "model/doc_limits.h"
+
 static struct sl_diagnostics *diagnostics;
 static struct sl_buf out;
 
@@ -151,6 +156,119 @@ static void test_very_many(void **state)
     assert_null(strstr(text, "f:501:1"));
 }
 
+/* The caret stands below its character, however wide those before it are; what steers a terminal is replaced. */
+static void test_widths(void **state)
+{
+    (void)state;
+    enum { REPLACED = -1 };
+    static const struct {
+        uint32_t c;
+        int width;
+    } cases[] = {
+        {0x01, REPLACED},   {0x1b, REPLACED},   {0x1f, REPLACED},   {0x21, 1},          {0x7e, 1},
+        {0x7f, REPLACED},   {0x80, REPLACED},   {0x9f, REPLACED},   {0xa0, 1},          {0x2ff, 1},
+        {0x300, 0},         {0x36f, 0},         {0x370, 1},         {0x10ff, 1},        {0x1100, 2},
+        {0x115f, 2},        {0x1160, 1},        {0x200a, 1},        {0x200b, 0},        {0x200f, 0},
+        {0x2010, 1},        {0x202a, REPLACED}, {0x202e, REPLACED}, {0x202f, 1},        {0x2065, 1},
+        {0x2066, REPLACED}, {0x2069, REPLACED}, {0x206a, 1},        {0x20cf, 1},        {0x20d0, 0},
+        {0x20ff, 0},        {0x2100, 1},        {0x2e7f, 1},        {0x2e80, 2},        {0xa4cf, 2},
+        {0xa4d0, 1},        {0xabff, 1},        {0xac00, 2},        {0xd7a3, 2},        {0xd7a4, 1},
+        {0xf8ff, 1},        {0xf900, 2},        {0xfaff, 2},        {0xfb00, 1},        {0xfdff, 1},
+        {0xfe00, 0},        {0xfe0f, 0},        {0xfe10, 1},        {0xfe2f, 1},        {0xfe30, 2},
+        {0xfe6f, 2},        {0xfe70, 1},        {0xff00, 2},        {0xff60, 2},        {0xff61, 1},
+        {0xffdf, 1},        {0xffe0, 2},        {0xffe6, 2},        {0xffe7, 1},        {0x1f2ff, 1},
+        {0x1f300, 2},       {0x1faff, 2},       {0x1fb00, 1},       {0x20000, 2},       {0x3fffd, 2},
+        {0x3fffe, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char name[16], line[32], encoded[8] = "", expected[128];
+        snprintf(name, sizeof name, "%u", (unsigned)i);
+        sl_text_utf8_encode(encoded, cases[i].c);
+        snprintf(line, sizeof line, "a%sbc", encoded);
+        add_file(name, line);
+        const struct sl_place place = {name, 1, 3, 1};
+        sl_diagnostics_addf(diagnostics, "E1", place, "x");
+        snprintf(expected, sizeof expected, " --> %s:1:3\n  |\n1 | a%sbc\n  | %*s^\n", name,
+                 cases[i].width == REPLACED ? "\xef\xbf\xbd" : encoded,
+                 1 + (cases[i].width == REPLACED ? 1 : cases[i].width), "");
+        if (strstr(render(false), expected) == NULL)
+            fail_msg("U+%04X: %s", cases[i].c, render(false));
+    }
+}
+
+/* Every end of a line that YAML knows ends one, and a line without any text has its place too. */
+static void test_ends_of_lines(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"one", "two", "three", "", "four", "five", "six", "seven"};
+    add_file("f", "one\ntwo\rthree\r\n\nfour\xc2\x85"
+                  "five\xe2\x80\xa8six\xe2\x80\xa9seven");
+    for (int i = 0; i < 8; i++)
+        sl_diagnostics_addf(diagnostics, "E1", (struct sl_place){"f", i + 1, 1, 1}, "x");
+    sl_diagnostics_addf(diagnostics, "E1", (struct sl_place){"f", 9, 1, 1}, "x");
+    const char *text = render(false);
+    for (int i = 0; i < 8; i++) {
+        char expected[64];
+        snprintf(expected, sizeof expected, "f:%d:1\n  |\n%d | %s\n  | ^\n", i + 1, i + 1, lines[i]);
+        assert_non_null(strstr(text, expected));
+    }
+    assert_non_null(strstr(text, "f:9:1\n\n"));
+    assert_null(strstr(text, "9 |"));
+}
+
+static void test_a_picture_in_color(void **state)
+{
+    (void)state;
+    add_file("f", "a: 1\nb: 2\n\n\n\n\n\n\n\nk: long\n");
+    static const struct sl_diagnostic findings[] = {
+        {.code = "E0203", .place = {"f", 1, 4, 1}, .message = "wrong", .label = "here", .help = "mend it", .note = "n"},
+        {.code = "W0301", .place = {"f", 10, 1, 3}, .message = "odd", .note = "look"},
+        {.code = "E0001", .place = {"other", 0, 0, 0}, .message = "none"},
+    };
+    for (size_t i = 0; i < sizeof findings / sizeof *findings; i++)
+        sl_diagnostics_add(diagnostics, &findings[i]);
+#define RED    "\033[1;31m"
+#define YELLOW "\033[1;33m"
+#define BLUE   "\033[1;34m"
+#define BOLD   "\033[1m"
+#define END    "\033[0m"
+    assert_string_equal(render(true),
+                        RED "error[E0203]" END BOLD ": wrong" END "\n " BLUE "-->" END " f:1:4\n  " BLUE "|" END
+                            "\n" BLUE "1 |" END " a: 1\n  " BLUE "|" END "    " RED "^ here" END "\n  " BLUE "=" END
+                            " " BOLD "help" END ": mend it\n  " BLUE "=" END " " BOLD "note" END ": n\n\n" YELLOW
+                            "warning[W0301]" END BOLD ": odd" END "\n  " BLUE "-->" END " f:10:1\n   " BLUE "|" END
+                            "\n" BLUE "10 |" END " k: long\n   " BLUE "|" END " " YELLOW "^^^" END "\n   " BLUE "=" END
+                            " " BOLD "note" END ": look\n\n" RED "error[E0001]" END BOLD ": none" END "\n " BLUE
+                            "-->" END " other\n\n");
+    sl_buf_truncate(&out, 0);
+    assert_int_equal(sl_diagnostics_write_json(diagnostics, &out, NULL), SEQLSTM_OK);
+    assert_string_equal(sl_buf_text(&out),
+                        "[{\"severity\": \"error\", \"code\": \"E0203\", \"file\": \"f\", \"line\": 1, "
+                        "\"column\": 4, \"length\": 1, \"message\": \"wrong\", \"label\": \"here\", \"help\": "
+                        "\"mend it\", \"note\": \"n\"},\n {\"severity\": \"warning\", \"code\": \"W0301\", "
+                        "\"file\": \"f\", \"line\": 10, \"column\": 1, \"length\": 3, \"message\": \"odd\", "
+                        "\"label\": null, \"help\": null, \"note\": \"look\"},\n {\"severity\": \"error\", "
+                        "\"code\": \"E0001\", \"file\": \"other\", \"line\": 0, \"column\": 0, \"length\": 0, "
+                        "\"message\": \"none\", \"label\": null, \"help\": null, \"note\": null}]");
+}
+
+/* A map may have so many keys, and not one more. */
+static void test_most_keys(void **state)
+{
+    (void)state;
+    for (int more = 0; more < 2; more++) {
+        struct sl_buf text = {0};
+        sl_buf_append_text(&text, "seqlstm: 1\nmany:\n");
+        for (int k = 0; k < SL_DOC_MAX_KEYS + more; k++)
+            sl_buf_printf(&text, "  k%d: 1\n", k);
+        struct loaded l = load(sl_buf_text(&text));
+        const bool refused = strstr(sl_buf_text(&l.text), "a map has more than 10000 keys") != NULL;
+        assert_int_equal(refused, more);
+        unload(&l);
+        sl_buf_deinit(&text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +278,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_long_lines, make, unmake),
         cmocka_unit_test_setup_teardown(test_color_and_json, make, unmake),
         cmocka_unit_test_setup_teardown(test_very_many, make, unmake),
+        cmocka_unit_test_setup_teardown(test_widths, make, unmake),
+        cmocka_unit_test_setup_teardown(test_ends_of_lines, make, unmake),
+        cmocka_unit_test_setup_teardown(test_a_picture_in_color, make, unmake),
+        cmocka_unit_test(test_most_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
