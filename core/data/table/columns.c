@@ -45,11 +45,11 @@ struct counter {
     double sum;
 };
 
-static void count_text(struct counter *counter, struct sl_column *column, const struct sl_cell *cell)
+static void count_text(struct counter *counter, struct sl_column *column, const char *text, size_t bytes)
 {
     if (column->categories > SL_COLUMN_CATEGORIES)
         return;
-    const int32_t id = sl_intern_add(&counter->texts, cell->text, cell->bytes);
+    const int32_t id = sl_intern_add(&counter->texts, text, bytes);
     column->categories = counter->texts.count;
     if (id >= 0 && id < SL_COLUMN_CATEGORIES)
         counter->counts[id]++;
@@ -58,13 +58,16 @@ static void count_text(struct counter *counter, struct sl_column *column, const 
 static void count_cell(struct counter *counter, const struct sl_source *source, struct sl_column *column,
                        const struct sl_cell *cell)
 {
+    const char *text = cell->text;
+    size_t bytes = cell->bytes;
     double value;
-    if (sl_table_is_missing(source, cell->text, cell->bytes)) {
+    sl_trim(&text, &bytes); /* as the readers of numbers and labels do */
+    if (sl_table_is_missing(source, text, bytes)) {
         column->missing++;
         return;
     }
-    count_text(counter, column, cell);
-    if (!sl_table_parse_number(cell->text, cell->bytes, source->decimal == SL_DECIMAL_COMMA, &value)) {
+    count_text(counter, column, text, bytes);
+    if (!sl_table_parse_number(text, bytes, source->decimal == SL_DECIMAL_COMMA, &value)) {
         column->is_number = false;
         return;
     }

@@ -165,19 +165,19 @@ static void test_widths(void **state)
         uint32_t c;
         int width;
     } cases[] = {
-        {0x01, REPLACED},   {0x1b, REPLACED},   {0x1f, REPLACED},   {0x21, 1},          {0x7e, 1},
-        {0x7f, REPLACED},   {0x80, REPLACED},   {0x9f, REPLACED},   {0xa0, 1},          {0x2ff, 1},
-        {0x300, 0},         {0x36f, 0},         {0x370, 1},         {0x10ff, 1},        {0x1100, 2},
-        {0x115f, 2},        {0x1160, 1},        {0x200a, 1},        {0x200b, 0},        {0x200f, 0},
-        {0x2010, 1},        {0x202a, REPLACED}, {0x202e, REPLACED}, {0x202f, 1},        {0x2065, 1},
-        {0x2066, REPLACED}, {0x2069, REPLACED}, {0x206a, 1},        {0x20cf, 1},        {0x20d0, 0},
-        {0x20ff, 0},        {0x2100, 1},        {0x2e7f, 1},        {0x2e80, 2},        {0xa4cf, 2},
-        {0xa4d0, 1},        {0xabff, 1},        {0xac00, 2},        {0xd7a3, 2},        {0xd7a4, 1},
-        {0xf8ff, 1},        {0xf900, 2},        {0xfaff, 2},        {0xfb00, 1},        {0xfdff, 1},
-        {0xfe00, 0},        {0xfe0f, 0},        {0xfe10, 1},        {0xfe2f, 1},        {0xfe30, 2},
-        {0xfe6f, 2},        {0xfe70, 1},        {0xff00, 2},        {0xff60, 2},        {0xff61, 1},
-        {0xffdf, 1},        {0xffe0, 2},        {0xffe6, 2},        {0xffe7, 1},        {0x1f2ff, 1},
-        {0x1f300, 2},       {0x1faff, 2},       {0x1fb00, 1},       {0x20000, 2},       {0x3fffd, 2},
+        {0x01, REPLACED},   {0x1b, REPLACED},   {0x1f, REPLACED},   {0x21, 1},    {0x7e, 1},
+        {0x7f, REPLACED},   {0x80, REPLACED},   {0x9f, REPLACED},   {0xa0, 1},    {0x2ff, 1},
+        {0x300, 0},         {0x36f, 0},         {0x370, 1},         {0x10ff, 1},  {0x1100, 2},
+        {0x115f, 2},        {0x1160, 1},        {0x200a, 1},        {0x200b, 0},  {0x200f, 0},
+        {0x2010, 1},        {0x202a, REPLACED}, {0x202e, REPLACED}, {0x202f, 1},  {0x2065, 1},
+        {0x2066, REPLACED}, {0x2069, REPLACED}, {0x206a, 1},        {0x20cf, 1},  {0x20d0, 0},
+        {0x20ff, 0},        {0x2100, 1},        {0x2e7f, 1},        {0x2e80, 2},  {0xa4cf, 2},
+        {0xa4d0, 1},        {0xabff, 1},        {0xac00, 2},        {0xd7a3, 2},  {0xd7a4, 1},
+        {0xf8ff, 1},        {0xf900, 2},        {0xfaff, 2},        {0xfb00, 1},  {0xfdff, 1},
+        {0xfe00, 0},        {0xfe0f, 0},        {0xfe10, 1},        {0xfe2f, 1},  {0xfe30, 2},
+        {0xfe6f, 2},        {0xfe70, 1},        {0xff00, 2},        {0xff60, 2},  {0xff61, 1},
+        {0xffdf, 1},        {0xffe0, 2},        {0xffe6, 2},        {0xffe7, 1},  {0x1f2ff, 1},
+        {0x1f300, 2},       {0x1faff, 2},       {0x1fb00, 1},       {0x20000, 2}, {0x3fffd, 2},
         {0x3fffe, 1},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
