@@ -253,6 +253,62 @@ static void what_cannot_be_written(void **state)
     assert_false(sl_file_exists(path));
 }
 
+/* Wherever the two of one name stand among others, and whatever their order. */
+static void names_that_stand_twice(void **state)
+{
+    (void)state;
+    enum { COUNT = 5 };
+    static const char *const names[COUNT] = {"c", "e", "a", "d", "b"};
+    for (int one = 0; one < COUNT; one++)
+        for (int other = 0; other < COUNT; other++) {
+            struct sl_safetensors_entry entries[COUNT];
+            struct sl_safetensors_text texts[COUNT];
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            char tensor[32], text[32];
+            for (int k = 0; k < COUNT; k++) {
+                const char *name = names[k == one ? other : k];
+                entries[k] = (struct sl_safetensors_entry){
+                    .name = name, .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {1}, .data = MATRIX};
+                texts[k] = (struct sl_safetensors_text){name, "value"};
+            }
+            const struct sl_safetensors_content tensors = {.entries = entries, .entry_count = COUNT},
+                                                metadata = {.texts = texts, .text_count = COUNT};
+            const seqlstm_status expected = one == other ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT;
+            snprintf(tensor, sizeof tensor, "tensor `%s` stands twice", names[other]);
+            snprintf(text, sizeof text, "text `%s` stands twice", names[other]);
+            assert_int_equal(sl_safetensors_write(scratch_path("names"), &tensors, &err), expected);
+            assert_true(one == other || strstr(err.message, tensor));
+            assert_int_equal(sl_safetensors_write(scratch_path("names"), &metadata, &err), expected);
+            assert_true(one == other || strstr(err.message, text));
+        }
+}
+
+/* A checksum that is not there, too short, written in another way, or of another content. */
+static void checksums_of_others(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *header, *message;
+    } files[] = {
+        {"{}", "the file has no checksum"},
+        {"{\"__metadata__\":{\"sum\":\"0123456789abcdef\"}}", "the file has no checksum"},
+        {"{\"__metadata__\":{\"checksum\":\"0123456789abcde\"}}", "the file has no checksum"},
+        {"{\"__metadata__\":{\"checksum\": \"0123456789abcdef\"}}", "not written as seqlstm writes it"},
+        {"{\"__metadata__\":{\"checksum\":\"0123456789abcdef\"}}", "does not match its checksum (0123456789abcdef, "},
+    };
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        char bytes[128] = {(char)strlen(files[f].header)};
+        struct sl_safetensors *file = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        memcpy(bytes + 8, files[f].header, strlen(files[f].header));
+        assert_int_equal(sl_safetensors_open_bytes("f", bytes, 8 + strlen(files[f].header), &file, &err), SEQLSTM_OK);
+        assert_int_equal(sl_safetensors_verify(file, &err), SEQLSTM_CORRUPT_DATA);
+        if (strstr(err.message, files[f].message) == NULL)
+            fail_msg("%s: `%s`", files[f].header, err.message);
+        sl_safetensors_close(file);
+    }
+}
+
 /* The old file survives every failing call, and nothing is left beside it. */
 static void failing_writes_leave_the_old_file(void **state)
 {
@@ -326,6 +382,8 @@ int main(void)
         cmocka_unit_test(absurd_lengths_are_refused),
         cmocka_unit_test(other_floats_become_float32),
         cmocka_unit_test(what_cannot_be_written),
+        cmocka_unit_test(names_that_stand_twice),
+        cmocka_unit_test(checksums_of_others),
         cmocka_unit_test(failing_writes_leave_the_old_file),
         cmocka_unit_test(failing_allocations),
     };
