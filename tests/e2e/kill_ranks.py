@@ -4,7 +4,7 @@
 
 kill_ranks.py SEQLSTM [--kills N] [--seed N]
 
-After SIGKILL of a rank, or of the process that started the ranks, all are gone within 5 seconds. What was killed before
+After SIGKILL of a rank, or of the process that started the ranks, all are gone soon, and the folder is free. What was killed before
 it had a checkpoint is resumed, too, or run again if it had no configuration. Standard library only.
 """
 import argparse
@@ -40,6 +40,7 @@ dispatch: {policy: order}
 parallel: {shards: 6}
 """
 FLAGS = ['--progress', 'none', '-q']
+LIMIT_SECONDS = 30  # on a busy machine; alone it takes a fraction of a second
 
 
 def list_children(pid):
@@ -60,19 +61,15 @@ class Failure(Exception):
     pass
 
 
-def go_on(program, folder, ranks, begin=None):
-    """Trains to the end. Up to 5 seconds after `begin` a process may still end, and hold the folder."""
+def go_on(program, folder, ranks):
+    """Trains to the end."""
     flags = ['--set', f'parallel.data={ranks}', *FLAGS]
     if (folder / 'r/config.yaml').exists():
         command = [program, 'resume', 'r', *flags]
     else:
         shutil.rmtree(folder / 'r', ignore_errors=True)
         command = [program, 'run', 'm.yaml', '--out', 'r', *flags]
-    while True:
-        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
-        if 'E0701' not in done.stderr or begin is None or time.monotonic() - begin > 5:
-            break
-        time.sleep(0.01)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     if done.returncode != 0:
         raise Failure(f'{" ".join(command[1:])} on {ranks} ranks ends with {done.returncode}: {done.stderr}')
     return (folder / 'r/final.safetensors').read_bytes()
@@ -90,13 +87,13 @@ def kill_one(program, folder, dice, seconds, expected):
         os.kill(victim, signal.SIGKILL)
     while any(map(is_there, [process.pid, *pids])):
         process.poll()
-        if time.monotonic() - begin > 5:
+        if time.monotonic() - begin > LIMIT_SECONDS:
             for pid in filter(is_there, [*pids, process.pid]):
                 os.kill(pid, signal.SIGKILL)
-            raise Failure(f'after SIGKILL of {victim} of {[process.pid, *pids]} some are there for more than 5 s')
+            raise Failure(f'after SIGKILL of {victim} of {[process.pid, *pids]} some are there for more than {LIMIT_SECONDS} s')
         time.sleep(0.002)
     process.communicate()
-    if go_on(program, folder, dice.randint(1, 6), begin) != expected:
+    if go_on(program, folder, dice.randint(1, 6)) != expected:
         raise Failure('the weights have other bits than without a kill')
 
 

@@ -14,9 +14,10 @@
 #include <unistd.h>
 
 #include "base/system/file_error.h"
+#include "base/system/clock.h"
 #include "base/value/buf.h"
 
-enum { TRIES_MOST = 100, HOST_BYTES = 65 };
+enum { TRIES_MOST = 100, HOST_BYTES = 65, WAIT_MOST_MS = 3000 };
 
 struct sl_file_lock {
     char *path;
@@ -56,27 +57,58 @@ static bool is_stale(const char *holder)
     return holder[0] == '\0' || (names_this_host(holder, &pid) && kill((pid_t)pid, 0) != 0 && errno == ESRCH);
 }
 
+/* Has the process ended, or does it end: a zombie, whose threads may still be on their way, or one that is killed? */
+static bool is_ending(long pid)
+{
+    char path[48], line[128];
+    bool found = false, ends = false;
+    snprintf(path, sizeof path, "/proc/%ld/status", pid);
+    FILE *file = fopen(path, "re");
+    while (file && fgets(line, sizeof line, file)) {
+        char state = 0;
+        unsigned long long pending = 0;
+        found = true;
+        if (sscanf(line, "State: %c", &state) == 1)
+            ends = ends || state == 'Z' || state == 'X';
+        else if (sscanf(line, "SigPnd: %llx", &pending) == 1 || sscanf(line, "ShdPnd: %llx", &pending) == 1)
+            ends = ends || (pending >> (SIGKILL - 1) & 1) != 0;
+    }
+    if (file)
+        fclose(file);
+    return found ? ends : kill((pid_t)pid, 0) != 0 && errno == ESRCH;
+}
+
+/* Is the lock of this holder about to be free, or to get the text of another one? */
+static bool is_passing(const char *holder)
+{
+    long pid = 0;
+    return holder[0] == '\0' || (names_this_host(holder, &pid) && is_ending(pid));
+}
+
+static void pause_ms(int ms)
+{
+    const struct timespec pause = {.tv_nsec = ms * 1000000L};
+    nanosleep(&pause, NULL);
+}
+
 /* Another process has written this: only printable ASCII is shown. */
 static void read_holder(int fd, char holder[SL_FILE_LOCK_HOLDER_BYTES])
 {
-    const struct timespec pause = {.tv_nsec = 1000000};
     for (int i = 0; i < TRIES_MOST; i++) {
         ssize_t bytes = pread(fd, holder, SL_FILE_LOCK_HOLDER_BYTES - 1, 0);
         holder[bytes > 0 ? bytes : 0] = '\0';
         holder[strcspn(holder, "\n")] = '\0';
         if (!is_stale(holder))
             break;
-        nanosleep(&pause, NULL);
+        pause_ms(1);
     }
     for (char *c = holder; *c; c++)
         if (*c < ' ' || *c > '~')
             *c = '?';
 }
 
-static seqlstm_status refuse(const char *path, int fd, struct seqlstm_error *err)
+static seqlstm_status refuse(const char *path, const char *holder, struct seqlstm_error *err)
 {
-    char holder[SL_FILE_LOCK_HOLDER_BYTES];
-    read_holder(fd, holder);
     seqlstm_error_set(err, SEQLSTM_IO, __FILE__, __LINE__, "%s is held by %s", path,
                       holder[0] ? holder : "another process");
     if (err && err->struct_size >= sizeof *err)
@@ -130,26 +162,39 @@ static void destroy(struct sl_file_lock *lock)
     free(lock);
 }
 
+/* Opens the file and locks it: `lock_whole`'s result. */
+static int open_locked(struct sl_file_lock *lock)
+{
+    for (int i = 0; i < TRIES_MOST; i++) {
+        lock->fd = open(lock->path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
+        const int reason = lock->fd < 0 ? errno : lock_whole(lock->fd);
+        if ((reason != 0 && reason != ENOTSUP) || names_file(lock->path, lock->fd))
+            return reason;
+        close(lock->fd); /* its last holder has removed it meanwhile */
+        lock->fd = -1;
+    }
+    return EAGAIN;
+}
+
 seqlstm_status sl_file_lock_take(const char *path, struct sl_file_lock **out_lock, struct seqlstm_error *err)
 {
     struct sl_file_lock *lock = create(path);
     if (lock == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the lock `%s`", path);
+    char holder[SL_FILE_LOCK_HOLDER_BYTES] = "";
     seqlstm_status status = SEQLSTM_OK;
-    int reason = EAGAIN;
-    for (int i = 0; i < TRIES_MOST; i++) {
-        lock->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
-        reason = lock->fd < 0 ? errno : lock_whole(lock->fd);
-        if (reason != 0 && reason != ENOTSUP)
+    int reason = open_locked(lock);
+    const int64_t end_ns = sl_clock_ns() + WAIT_MOST_MS * INT64_C(1000000);
+    while (lock->fd >= 0 && reason == EAGAIN) {
+        read_holder(lock->fd, holder);
+        if (!is_passing(holder) || sl_clock_ns() > end_ns)
             break;
-        if (names_file(path, lock->fd))
-            break;
-        close(lock->fd); /* its last holder has removed it meanwhile */
-        lock->fd = -1;
-        reason = EAGAIN;
+        pause_ms(1);
+        close(lock->fd);
+        reason = open_locked(lock);
     }
     if (lock->fd >= 0 && reason == EAGAIN)
-        status = refuse(path, lock->fd, err);
+        status = refuse(path, holder, err);
     else if (reason != 0 && reason != ENOTSUP)
         status = sl_file_fail(err, reason, "cannot lock", path);
     if (status != SEQLSTM_OK) {

@@ -11,8 +11,9 @@
 struct sl_file_lock;
 
 /* Makes the file at `path` if it is missing, locks it, and writes the host, the process and the time into it. Errors:
- * IO with native_code EAGAIN: another process holds it, which the message names; IO, NOT_FOUND, NO_MEMORY. Where the
- * file system has no locks the result is a lock that is not held. */
+ * IO with native_code EAGAIN: another process holds it, which the message names; IO, NOT_FOUND, NO_MEMORY. A process
+ * that was killed may still be ending, and hold it that long: it is waited for, up to three seconds. Where the file
+ * system has no locks the result is a lock that is not held. */
 seqlstm_status sl_file_lock_take(const char *path, struct sl_file_lock **out_lock, struct seqlstm_error *err);
 
 /* False: the file system has no locks, so nothing keeps another process away. */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -356,6 +357,34 @@ static void a_lock_has_one_holder(void **state)
     assert_int_equal(sl_file_lock_take("none/lock", &lock, &why), SEQLSTM_NOT_FOUND);
 }
 
+/* A process that was killed is a zombie, and then gone, while something of it still holds its lock: here a child, for
+ * 0.3 s. */
+static void an_ending_holder_is_waited_for(void **state)
+{
+    (void)state;
+    for (int gone = 0; gone < 2; gone++) {
+        struct sl_file_lock *lock = NULL;
+        const pid_t holder = fork();
+        assert_true(holder >= 0);
+        if (holder == 0) {
+            if (sl_file_lock_take("lock", &lock, NULL) != SEQLSTM_OK)
+                _exit(1);
+            if (fork() == 0)
+                usleep(300000);
+            _exit(0);
+        }
+        siginfo_t end;
+        assert_int_equal(waitid(P_PID, (id_t)holder, &end, WEXITED | WNOWAIT), 0);
+        assert_int_equal(end.si_status, 0);
+        if (gone)
+            assert_int_equal(waitpid(holder, NULL, 0), holder);
+        assert_int_equal(sl_file_lock_take("lock", &lock, &err), SEQLSTM_OK);
+        sl_file_lock_release(lock);
+        if (!gone)
+            assert_int_equal(waitpid(holder, NULL, 0), holder);
+    }
+}
+
 static void temporaries_are_removed(void **state)
 {
     (void)state;
@@ -446,6 +475,7 @@ int main(void)
         cmocka_unit_test(folders_are_made),
         cmocka_unit_test(paths_are_text),
         cmocka_unit_test(a_lock_has_one_holder),
+        cmocka_unit_test(an_ending_holder_is_waited_for),
         cmocka_unit_test(temporaries_are_removed),
         cmocka_unit_test(a_pipe_is_not_waited_for),
     };
