@@ -10,6 +10,7 @@
 
 #include "dispatch/cost/cost_cache.h"
 #include "dispatch/cost/timing.h"
+#include "dispatch/cost/tune.h"
 #include "dispatch/plan/plan.h"
 #include "dispatch/planner.h"
 
@@ -324,6 +325,23 @@ static void whole_steps_decide(void **state)
     }
 }
 
+/* Costs that are not all measured are not compared, whichever is missing. */
+static void whole_steps_need_all_costs(void **state)
+{
+    struct world *w = *state;
+    for (int most = 0; most <= 6; most++) {
+        forget(w);
+        set_all();
+        set_prices(LARGE, 900, 300, 310);
+        lab.run_ns = INT64_C(10000000000);
+        lab.whole_ms[0] = lab.whole_ms[1] = 700;
+        struct sl_plan *plan = plan_with(w, true, 10 * most / (1 - SL_TUNER_WHOLE_STEPS_SHARE) - 5, true);
+        assert_int_equal(lab.whole_runs, most == 6);
+        assert_int_equal(plan->whole_steps.source, most == 6 ? SL_COST_MEASURED : SL_COST_NONE);
+        sl_plan_destroy(plan);
+    }
+}
+
 static void whole_steps_are_left_where_they_say_nothing(void **state)
 {
     static const double prices[][2] = {{400, 30}, {310, 3}}; /* the second is too far; or differs in a trifle */
@@ -357,6 +375,7 @@ int main(void)
         TEST(one_that_fails_is_not_chosen),
         TEST(whole_steps_decide),
         TEST(whole_steps_are_left_where_they_say_nothing),
+        TEST(whole_steps_need_all_costs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -318,6 +318,24 @@ static void seconds_differ_in_what_counts(void **state)
     free(first.steps);
 }
 
+/* Only the last of three steps has another choice, which counts. */
+static void seconds_that_differ_at_the_end(void **state)
+{
+    (void)state;
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 10},
+                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 10},
+                                          {.first = 2, .count = 1, .rank = 0, .cost_ns = 1000},
+                                          {.first = 2, .count = 1, .rank = 1, .cost_ns = 1100}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE_MEASURED, .node_count = 3, .domain_count = 1, .steps = steps, .step_count = 4};
+    struct sl_route first = find(&problem, false), second = find_second(&problem, &first, 0.5);
+    assert_int_equal(second.count, 3);
+    assert_int_equal(second.steps[2], 3);
+    assert_true(second.cost_ns == 1120);
+    free(first.steps);
+    free(second.steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -330,6 +348,7 @@ int main(void)
         cmocka_unit_test(without_a_first_choice_the_preferred_step_is_taken),
         cmocka_unit_test(seconds_are_the_next_best),
         cmocka_unit_test(seconds_differ_in_what_counts),
+        cmocka_unit_test(seconds_that_differ_at_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -94,10 +94,9 @@ static void spans_want_tags(void **state)
     (void)state;
     static const struct {
         const char *labels[4], *wrong;
-    } cases[] = {{{"O", "B-a", "I-a", "B-b"}, NULL},
-                 {{"O", "B-a", "I-a", "verb"}, "`verb`"},
-                 {{"noun", "B-a", "I-a", "O"}, "`noun`"},
-                 {{"B", "O", "B-a", "I-a"}, "`B`"}};
+    } cases[] = {{{"O", "B-a", "I-a", "B-b"}, NULL},      {{"O", "B-a", "I-a", "verb"}, "`verb`"},
+                 {{"noun", "B-a", "I-a", "O"}, "`noun`"}, {{"B", "O", "B-a", "I-a"}, "`B`"},
+                 {{"O", "B-a", "S-a", "I-a"}, "`S-a`"},   {{"O", "I-a", "B_a", "B-a"}, "`B_a`"}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct sl_buf text = {0};
         for (int k = 0; k < 4; k++)
