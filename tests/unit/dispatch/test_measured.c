@@ -9,6 +9,7 @@
 #include "registry_fixture.h"
 
 #include "dispatch/cost/cost_cache.h"
+#include "dispatch/cost/estimate.h"
 #include "dispatch/cost/timing.h"
 #include "dispatch/cost/tune.h"
 #include "dispatch/plan/plan.h"
@@ -290,6 +291,46 @@ static void one_that_fails_is_not_chosen(void **state)
     expect(plan, "a:r 200 m, b:r 200 m, c:r 200 m, d:b 800 m, out+loss:r 80 m");
 }
 
+/* ---- what is not measured
+ * -------------------------------------------------------------------------------------------- */
+
+static struct sl_cost guess(const struct world *w, const struct sl_profiles *profiles, int32_t n)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_cost cost;
+    ok(sl_cost_guess(w->graph, &w->graph->nodes[n], &w->graph->nodes[n].desc, profiles, &cost, &err), &err);
+    return cost;
+}
+
+/* A guess is about the rows of a mean batch: three batches are worth what one of their mean is; backward is twice
+ * forward. */
+static void guesses_are_about_a_mean_batch(void **state)
+{
+    static const int32_t lengths[][2] = {{8, 6}, {4, 2}, {1, 1}, {6, 2}};
+    static const double weights[] = {0.5, 0.125, 0.375, 1}; /* 8.5 rows in the mean; the last batch has 8 */
+    const struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_profiles several = {.count = 0}, one = {.count = 0};
+    for (int p = 0; p < 3; p++)
+        ok(sl_profiles_add(&several, 2, lengths[p], NULL, weights[p], &err), &err);
+    ok(sl_profiles_add(&one, 2, lengths[3], NULL, weights[3], &err), &err);
+    for (int32_t n = 0; n < w->graph->node_count; n++) {
+        const struct sl_cost a = guess(w, &several, n), b = guess(w, &one, n);
+        assert_true(a.source == SL_COST_GUESS && b.source == SL_COST_GUESS);
+        assert_true(a.forward_ns > b.forward_ns); /* 8.5 rows against 8 */
+        assert_true(a.backward_ns == 2 * a.forward_ns && b.backward_ns == 2 * b.forward_ns);
+        /* what grows with the rows, from 8 to 8.5, is a sixteenth of what 8 take */
+        struct sl_profiles half = {.count = 0};
+        static const int32_t short_ones[] = {3, 1};
+        ok(sl_profiles_add(&half, 2, short_ones, NULL, 1, &err), &err);
+        const double of_eight = 2 * (b.forward_ns - guess(w, &half, n).forward_ns);
+        assert_true(fabs((a.forward_ns - b.forward_ns) * 16 - of_eight) <= 1e-6 * b.forward_ns);
+        sl_profiles_deinit(&half);
+    }
+    sl_profiles_deinit(&several);
+    sl_profiles_deinit(&one);
+}
+
 /* ---- whole steps ---------------------------------------------------------------------------------------------------
  */
 
@@ -373,6 +414,7 @@ int main(void)
         TEST(nothing_is_timed_where_it_must_not_be),
         TEST(the_time_is_over),
         TEST(one_that_fails_is_not_chosen),
+        TEST(guesses_are_about_a_mean_batch),
         TEST(whole_steps_decide),
         TEST(whole_steps_are_left_where_they_say_nothing),
         TEST(whole_steps_need_all_costs),
