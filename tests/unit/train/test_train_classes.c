@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "data_fixture.h"
+#include "npy_fixture.h"
 #include "oom.h"
 #include "train/class_weight.h"
 
@@ -112,6 +113,45 @@ static void values_have_classes(void **state)
     }
 }
 
+/* Classes that are numbers without names: balanced by frequency, one that does not occur weighs 1; none can be named.
+ */
+static void numbers_have_classes(void **state)
+{
+    (void)state;
+    enum { ROWS = 6 };
+    static const float inputs[ROWS * 2];
+    static const int32_t classes[ROWS] = {0, 3, 1, 0, 0, 1};
+    char file[NPY_HEADER + sizeof inputs];
+    npy_write_header(file, "<f4", "(6, 2, 1)");
+    memcpy(file + NPY_HEADER, inputs, sizeof inputs);
+    data_write_bytes("x.npy", file, sizeof file);
+    npy_write_header(file, "<i4", "(6,)");
+    memcpy(file + NPY_HEADER, classes, sizeof classes);
+    data_write_bytes("y.npy", file, NPY_HEADER + sizeof classes);
+    const char *data = "type: npy, train: {x: x.npy, y: y.npy}, batch_size: 4";
+    struct data_open o = data_open_train(data, MODEL_CLASSIFY_VALUES, "task: classify, class_weight: balanced");
+    struct sl_batcher *counting = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+    float *weights = NULL;
+    int64_t count = 0;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_class_weights_create(o.model, o.state, counting, &weights, &count, &err), SEQLSTM_OK);
+    static const double expected[] = {6.0 / (4 * 3), 6.0 / (4 * 2), 1, 6.0 / 4};
+    assert_int_equal(count, 4);
+    for (int c = 0; c < 4; c++)
+        assert_true(fabs((double)weights[c] - expected[c]) < 1e-6);
+    free(weights);
+    sl_batcher_close(counting);
+    data_close(&o);
+    o = data_open_train(data, MODEL_CLASSIFY_VALUES, "task: classify, class_weight: {\"3\": 2}");
+    assert_int_equal(sl_class_weights_check(o.model, o.state, &err), SEQLSTM_OK);
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, &err), SEQLSTM_OK);
+    assert_int_equal(count, 4);
+    for (int c = 0; c < 4; c++)
+        assert_true(weights[c] == (c == 3 ? 2 : 1));
+    free(weights);
+    data_close(&o);
+}
+
 static void unknown_labels_are_told(void **state)
 {
     (void)state;
@@ -134,9 +174,9 @@ static void unknown_labels_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_by_label),          cmocka_unit_test(one_class_must_count),
-        cmocka_unit_test(balanced_by_frequency),   cmocka_unit_test(values_have_classes),
-        cmocka_unit_test(unknown_labels_are_told),
+        cmocka_unit_test(given_by_label),        cmocka_unit_test(one_class_must_count),
+        cmocka_unit_test(balanced_by_frequency), cmocka_unit_test(values_have_classes),
+        cmocka_unit_test(numbers_have_classes),  cmocka_unit_test(unknown_labels_are_told),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
