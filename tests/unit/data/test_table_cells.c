@@ -137,6 +137,8 @@ static void test_formats(void **state)
     assert_false(sl_moment_parse(text, 128, "%d ", &found));          /* longer than any moment */
     assert_true(sl_moment_parse("1970-01-02junk", 10, NULL, &found)); /* a cell is not terminated */
     assert_true(found == 86400);
+    assert_false(sl_moment_parse("1970-01-02", 9, NULL, &found));
+    assert_false(sl_moment_parse("1970-01-01T00:00", 15, NULL, &found));
     assert_true(sl_moment_parse("07junk", 2, "%d", &found));
     assert_true(found == 6 * 86400);
 }

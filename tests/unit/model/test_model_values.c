@@ -375,6 +375,21 @@ static void test_places_of_parts(void **state)
     unload(&l);
 }
 
+/* A byte order mark is no part of the text, and does not move its places. */
+static void test_byte_order_mark(void **state)
+{
+    (void)state;
+    struct loaded l = load_clean("\xEF\xBB\xBF" HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN);
+    const struct sl_place place = sl_model_find_place(l.model, "seqlstm");
+    assert_int_equal(l.model->layers[0].recurrent.units, 7);
+    assert_int_equal(place.line, 1);
+    assert_int_equal(place.column, 1);
+    unload(&l);
+    assert_refused("\xEF\xBB\xBF" HEAD "x: 1", "unknown key `x`");
+    assert_refused("\xEF\xBB\xBF", "E00");
+    assert_refused("\xEF\xBB", "E00");
+}
+
 /* Without `name`, the file's name without its end, in the characters that a name may have. */
 static void test_names_of_files(void **state)
 {
@@ -472,6 +487,7 @@ int main(void)
         cmocka_unit_test(test_layers_do_not_name_themselves),
         cmocka_unit_test(test_words_at_paths),
         cmocka_unit_test(test_names_of_files),
+        cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_keras_defaults),
         cmocka_unit_test(test_init_sets),
         cmocka_unit_test(test_activations_by_direction),
