@@ -29,13 +29,16 @@ static struct sl_onnx_file *open_text(struct sl_buf *out, const char *text)
 
 static void add_numbers(struct sl_buf *out, const float *floats, const int64_t *ints, int64_t count)
 {
-    for (int64_t e = 0; e < count; e++)
+    enum { SHOWN = 40 };
+    for (int64_t e = 0; e < count && e < SHOWN; e++)
         if (floats)
             sl_buf_printf(out, " %g", (double)floats[e]);
         else if (ints)
             sl_buf_printf(out, " %lld", (long long)ints[e]);
     if (floats == NULL && ints == NULL)
         sl_buf_append_text(out, " unread");
+    else if (count > SHOWN)
+        sl_buf_append_text(out, " ...");
 }
 
 static void add_shape(struct sl_buf *out, const int64_t *shape, int32_t rank)
@@ -77,12 +80,8 @@ static void add_port(struct sl_buf *out, const char *what, const struct sl_onnx_
     sl_buf_append_text(out, "\n");
 }
 
-static void dump_file(struct sl_buf *out, const char *title, const char *text)
+static void add_file(struct sl_buf *out, const struct sl_onnx_file *file)
 {
-    struct sl_onnx_file *file = open_text(out, text);
-    (void)title;
-    if (file == NULL)
-        return;
     sl_buf_printf(out, "opset %lld\n", (long long)file->opset);
     for (int32_t k = 0; k < file->input_count; k++)
         add_port(out, "input", &file->inputs[k]);
@@ -103,6 +102,14 @@ static void dump_file(struct sl_buf *out, const char *title, const char *text)
         for (int32_t a = 0; a < node->attribute_count; a++)
             add_attribute(out, &node->attributes[a]);
     }
+}
+
+static void dump_file(struct sl_buf *out, const char *title, const char *text)
+{
+    struct sl_onnx_file *file = open_text(out, text);
+    (void)title;
+    if (file)
+        add_file(out, file);
     sl_onnx_file_close(file);
 }
 
@@ -333,6 +340,50 @@ static void dump_import(struct sl_buf *out, const char *title, const char *text)
     free(lines);
 }
 
+/* ---- exporting --------------------------------------------------------------------------------------------------- */
+
+/* The title says which part of a model with encoder and decoder is written. */
+static void dump_export(struct sl_buf *out, const char *title, const char *text)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = find_facts(title);
+    struct sl_graph_request request = {.facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true};
+    struct sl_graph *graph = NULL;
+    struct sl_onnx_file *file = NULL;
+    struct loaded loaded = load(text);
+    if (loaded.model == NULL)
+        fail_msg("%s: %s", title, sl_buf_text(&loaded.text));
+    if (strstr(title, "coder")) {
+        facts.source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 4};
+        facts.target = facts.input;
+        facts.envelope.source_steps = 5;
+        facts.envelope.source_rows = 17;
+        request.part = strstr(title, "encoder") ? SL_PART_ENCODER : SL_PART_DECODER;
+    }
+    request.model = loaded.model;
+    if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", title, err.message);
+    float **values = calloc((size_t)graph->param_count + 1, sizeof *values);
+    for (int32_t p = 0; p < graph->param_count; p++) {
+        const int64_t elems = graph->params[p].rows * graph->params[p].columns;
+        values[p] = calloc((size_t)elems, sizeof **values);
+        for (int64_t e = 0; e < elems; e++)
+            values[p][e] = (float)onnx_draw(p, e);
+    }
+    if (sl_onnx_write(graph, (const float *const *)values, scratch_path("m.onnx"), &err) == SEQLSTM_OK) {
+        assert_int_equal(sl_onnx_file_open(scratch_path("m.onnx"), &file, &err), SEQLSTM_OK);
+        add_file(out, file);
+    } else {
+        sl_buf_printf(out, "error %d at %s: %s\n", (int)err.code, err.where, err.message);
+    }
+    for (int32_t p = 0; p < graph->param_count; p++)
+        free(values[p]);
+    free(values);
+    sl_onnx_file_close(file);
+    sl_graph_destroy(graph);
+    unload(&loaded);
+}
+
 static void structure_of_files(void **state)
 {
     (void)state;
@@ -351,12 +402,19 @@ static void imports_and_refusals(void **state)
     compare_dumps("onnx_import", dump_import);
 }
 
+static void exports(void **state)
+{
+    (void)state;
+    compare_dumps("onnx_export", dump_export);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(structure_of_files),
         cmocka_unit_test(what_nodes_mean),
         cmocka_unit_test(imports_and_refusals),
+        cmocka_unit_test(exports),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
