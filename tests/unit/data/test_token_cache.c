@@ -278,6 +278,59 @@ static void test_changes_are_noticed(void **state)
     forget();
 }
 
+/* Every option that tokens depend on, and a text of the same size and time, give other tokens; the same again gives the
+ * file that is there. */
+static void test_what_tokens_depend_on(void **state)
+{
+    (void)state;
+    const char *unk[] = {"unk"}, *begin[] = {"unk", "bos"}, *both[] = {"unk", "bos", "eos"};
+    const struct {
+        struct sl_tokenizer tokenizer;
+        bool stream;
+        int64_t tokens, types;
+    } cases[] = {
+        {{.type = SL_TOKENIZER_WHITESPACE, .specials = {unk, 1}}, true, 6, 5},
+        {{.type = SL_TOKENIZER_WHITESPACE, .specials = {unk, 1}, .lowercase = true}, true, 6, 4},
+        {{.type = SL_TOKENIZER_WORD, .specials = {unk, 1}}, true, 7, 5},
+        {{.type = SL_TOKENIZER_CHAR, .specials = {unk, 1}}, true, 13, 7},
+        {{.type = SL_TOKENIZER_WHITESPACE, .specials = {begin, 2}}, true, 8, 6},
+        {{.type = SL_TOKENIZER_WHITESPACE, .specials = {both, 3}}, true, 10, 7},
+        {{.type = SL_TOKENIZER_CHAR, .specials = {unk, 1}}, false, 11, 6},
+    };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct stat text, before, after;
+    char path[300];
+    name_paths();
+    data_write("text.txt", "A a, b\nb c a\n");
+    for (int round = 0; round < 2; round++) {
+        for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+            struct sl_token_file *file = open_cache(&cases[i].tokenizer, cases[i].stream, 1, 0, &err, SEQLSTM_OK);
+            const struct sl_token_header *header = sl_token_file_get_header(file);
+            if (header->tokens != cases[i].tokens || header->types != cases[i].types)
+                fail_msg("case %d: %d tokens of %d types", (int)i, (int)header->tokens, (int)header->types);
+            sl_token_file_close(file);
+        }
+    }
+    forget();
+    assert_int_equal(mkdir(cache_path, 0777), 0);
+    struct sl_token_file *first = open_cache(&cases[0].tokenizer, true, 1, 0, &err, SEQLSTM_OK);
+    find_file(path);
+    assert_int_equal(stat(path, &before), 0);
+    struct sl_token_file *again = open_cache(&cases[0].tokenizer, true, 1, 0, &err, SEQLSTM_OK);
+    assert_int_equal(stat(path, &after), 0);
+    assert_int_equal(after.st_ino, before.st_ino);
+    sl_token_file_close(again);
+    assert_int_equal(stat(text_path, &text), 0);
+    data_write("text.txt", "A a, b\nbbc a\n");
+    assert_int_equal(utimensat(AT_FDCWD, text_path, (struct timespec[2]){text.st_atim, text.st_mtim}, 0), 0);
+    struct sl_token_file *other = open_cache(&cases[0].tokenizer, true, 1, 0, &err, SEQLSTM_OK);
+    assert_int_equal(sl_token_file_get_header(other)->tokens, 5);
+    assert_int_equal(sl_token_file_get_header(first)->tokens, 6);
+    sl_token_file_close(first);
+    sl_token_file_close(other);
+    forget();
+}
+
 static void *open_in_thread(void *context)
 {
     static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
@@ -486,6 +539,7 @@ int main(void)
         cmocka_unit_test(test_errors_have_places),
         cmocka_unit_test(test_damage_is_mended),
         cmocka_unit_test(test_changes_are_noticed),
+        cmocka_unit_test(test_what_tokens_depend_on),
         cmocka_unit_test(test_many_at_once),
         cmocka_unit_test(test_out_of_memory),
         cmocka_unit_test(test_full_disk),
