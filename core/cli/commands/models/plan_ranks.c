@@ -125,9 +125,9 @@ static int count_local(struct cli_context *cli, struct sl_session *session, stru
     const seqlstm_status status = sl_session_count_rank_devices(session, &devices, &err);
     if (status != SEQLSTM_OK)
         return cli_fail(cli, status, &err);
-    const int32_t fitting = devices > 0 ? devices : sl_cpu_count() / threads;
+    const int32_t shares = sl_cpu_count() / threads, fitting = devices > 0 ? devices : shares > 1 ? shares : 1;
     const int32_t given = request->local > 0 ? request->local : most;
-    request->measuring = fitting < 1 ? 1 : fitting < given ? fitting : given;
+    request->measuring = fitting < given ? fitting : given;
     request->measuring = request->measuring < most ? request->measuring : most;
     request->local = request->local > 0 ? request->local : request->measuring;
     return extend_host(cli, request, fitting, devices > 0);
