@@ -53,6 +53,28 @@ static void add_graph(struct sl_buf *out, const struct sl_graph_request *request
     sl_graph_destroy(graph);
 }
 
+/* What runs where the output of one layer is wanted. */
+static void add_outputs(struct sl_buf *out, struct sl_graph_request request)
+{
+    for (size_t l = 1; l < request.model->layer_count; l++) {
+        struct sl_graph *graph = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        request.output_layer = &request.model->layers[l];
+        sl_buf_printf(out, "-- output of %s", request.output_layer->name);
+        if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK) {
+            sl_buf_printf(out, " refused %d: %s\n", (int)err.code, err.message);
+            continue;
+        }
+        sl_buf_printf(out, ": %s by", name_tensor(graph, graph->output));
+        for (int32_t n = 0; n < graph->node_count; n++)
+            sl_buf_printf(out, " %s", graph->nodes[n].name);
+        for (int32_t a = 0; a < graph->alternative_count; a++)
+            sl_buf_printf(out, ", or %s", graph->alternatives[a].node.name);
+        sl_buf_append_char(out, '\n');
+        sl_graph_destroy(graph);
+    }
+}
+
 static void add_graphs(struct sl_buf *out, const char *title, const struct sl_model *model)
 {
     const struct sl_data_facts facts = read_facts(title);
@@ -72,8 +94,10 @@ static void add_graphs(struct sl_buf *out, const char *title, const struct sl_mo
         request.output_layer = &model->layers[0];
     }
     add_graph(out, &request, "predict", false);
+    add_outputs(out, request);
     if (facts.source.kind == SL_FIELD_NONE)
         return;
+    request.output_layer = NULL;
     request.part = SL_PART_ENCODER;
     add_graph(out, &request, "encoder", false);
     request.part = SL_PART_DECODER;
