@@ -393,13 +393,44 @@ static void without_memory_the_others_stay(void **state)
     close_team(&team);
 }
 
+/* The same, where the others go on at once, from wherever the joining has failed. */
+static void after_a_failed_join_the_others_go_on(void **state)
+{
+    (void)state;
+    static const int32_t first[] = {0, 3}, late[] = {2};
+    struct team team;
+    open_team(&team, ATTENDING);
+    team.request.config = &configs[1];
+    write_alone(&team);
+    struct sl_batch *batches[2] = {make_sources(first, 2), make_sources(late, 1)};
+    for (int n = 1, fails = 1; fails; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_continuous *continuous = NULL;
+        struct text texts[B] = {{0}};
+        void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
+        ok(sl_continuous_create(&team.request, &continuous, &err), &err);
+        ok(sl_continuous_join(continuous, batches[0], tags, &err), &err);
+        oom_fail_at(n);
+        (void)sl_continuous_join(continuous, batches[1], tags, &err);
+        fails = oom_disarm();
+        while (sl_continuous_count(continuous) > 0)
+            ok(sl_continuous_step(continuous, collect, NULL, &err), &err);
+        expect_text(&team, "there before", 0, &texts[0]);
+        expect_text(&team, "there before", 3, &texts[3]);
+        assert_int_equal(texts[2].times, !fails);
+        sl_continuous_destroy(continuous);
+    }
+    sl_batch_destroy(batches[0]);
+    sl_batch_destroy(batches[1]);
+    close_team(&team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_source_is_written_as_alone),
-        cmocka_unit_test(what_is_no_number_leaves_alone),
-        cmocka_unit_test(after_an_error_all_have_left),
-        cmocka_unit_test(without_memory_the_others_stay),
+        cmocka_unit_test(each_source_is_written_as_alone),      cmocka_unit_test(what_is_no_number_leaves_alone),
+        cmocka_unit_test(after_an_error_all_have_left),         cmocka_unit_test(without_memory_the_others_stay),
+        cmocka_unit_test(after_a_failed_join_the_others_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
