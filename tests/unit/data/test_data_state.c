@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The learned state: what JSON gives back, encoding and decoding, states that are broken, fingerprints. */
 #include "data_fixture.h"
+#include "golden.h"
 
 #include "data/dataset/fingerprint.h"
 
@@ -188,8 +189,8 @@ struct change {
     const char *path, *value;
 };
 
-/* The state is accepted as it is, and refused with any one of the changes. */
-static void check_changes(struct data_open *o, const struct change *changes, size_t count)
+/* The state is accepted as it is, and refused with any one of the changes. What is said is added to `said`. */
+static void check_changes(struct data_open *o, const struct change *changes, size_t count, struct sl_buf *said)
 {
     struct sl_buf text = {0};
     assert_int_equal(sl_data_state_write(o->state, &text, NULL), SEQLSTM_OK);
@@ -209,6 +210,8 @@ static void check_changes(struct data_open *o, const struct change *changes, siz
         if (status != (c < count ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK))
             fail_msg("%s = %s: %s", c < count ? changes[c].path : "nothing", c < count ? changes[c].value : "",
                      err.message);
+        if (c < count)
+            sl_buf_printf(said, "%s = %s: %s\n", changes[c].path, changes[c].value, err.message);
         sl_buf_deinit(&changed);
     }
     sl_buf_deinit(&text);
@@ -219,6 +222,7 @@ static void check_changes(struct data_open *o, const struct change *changes, siz
 static void test_changed_states(void **state)
 {
     (void)state;
+    struct sl_buf said = {0};
     static const struct change table[] = {
         {"source", "0"},
         {"tokenizer", "1"},
@@ -260,7 +264,7 @@ static void test_changed_states(void **state)
     struct data_open o = data_open_train(
         "type: csv, train: {file: train.csv}, inputs: [a, b], targets: [c], scale: {type: standard}, missing: mean",
         MODEL_DENSE, "loss: mse");
-    check_changes(&o, table, sizeof table / sizeof *table);
+    check_changes(&o, table, sizeof table / sizeof *table, &said);
     static const struct change text[] = {
         {"source", "0"},
         {"tokenizer", "0"},
@@ -285,7 +289,7 @@ static void test_changed_states(void **state)
     o = data_open_train("type: lines, train: {file: train.txt}, label: first, batch_size: 2, "
                         "tokenizer: {type: whitespace, specials: [unk, bos, eos], lowercase: true}",
                         MODEL_CLASSIFY, "task: classify");
-    check_changes(&o, text, sizeof text / sizeof *text);
+    check_changes(&o, text, sizeof text / sizeof *text, &said);
     static const struct change language[] = {
         {"facts/target/classes", "2"},   {"facts/target/on_steps", "false"},
         {"classes_are_tokens", "false"}, {"form", "2"},
@@ -295,7 +299,9 @@ static void test_changed_states(void **state)
     o = data_open_train("type: text, train: {file: train.txt}, batch_size: 1, "
                         "tokenizer: {type: char, specials: []}, batching: {unit: stream}",
                         MODEL_LM, LM);
-    check_changes(&o, language, sizeof language / sizeof *language);
+    check_changes(&o, language, sizeof language / sizeof *language, &said);
+    golden_expect("dumps/changed_states.txt", "facts", sl_buf_text(&said));
+    sl_buf_deinit(&said);
 }
 
 /* A class label under binary cross-entropy is the values 0 and 1 with two names. */
