@@ -234,7 +234,7 @@ static void run_direction(struct blas_backward_run *f)
 {
     const struct blas_run *r = &f->r;
     const int64_t steps = r->binding->steps;
-    const bool sweep = blas_sweep_fits(r);
+    const bool sweep = blas_sweep_fits(r) && !r->barrier && !r->op->weights_large;
     int64_t alive = 0;
     f->fresh = !f->keep_sums;
     blas_masks_fill(r);

@@ -71,9 +71,10 @@ enum { COPIES_MAX = 4, COPY_FLOATS = 64 * 1024, HEAD_FLOATS = 16, MEMBER_PRODUCT
 
 int64_t blas_sweep_rows(const struct blas_recurrent *op)
 {
-    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection &&
-                        !op->weights_large && !op->strips;
-    return sweeps ? SWEEP_ROWS : 0;
+    const bool sweeps = op->lstm && !op->tiled_steps && (!op->norm || op->norm_keeps) && !op->projection && !op->strips;
+    if (!sweeps || (op->weights_large && op->norm))
+        return 0;
+    return op->weights_large ? 1 : SWEEP_ROWS;
 }
 
 int64_t blas_members_worth(const struct blas_recurrent *op, int64_t rows)

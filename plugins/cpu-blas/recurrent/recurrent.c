@@ -221,7 +221,7 @@ static void choose_layout(struct blas_recurrent *op, const struct seqlstm_recurr
     op->weights_large = weight_floats * 4 > 700 * 1024;
     op->strips = op->kernels->strips && !op->tile_kernels && (op->weights_large || many_rows(op));
     /* With one sequence, each weight is used once in each step, so that packing would cost as much as some steps. */
-    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && desc->head.max_sequences == 1 &&
+    op->h_in_place = op->training && blas_sweep_rows(op) > 0 && !op->weights_large && desc->head.max_sequences == 1 &&
                      op->units % GROUP == 0 && !blas_may_share_units(op);
     op->x_in_time = op->h_in_place && !op->tile_kernels && !op->stepwise;
     op->block_rows_max = blas_min(desc->head.max_sequences, op->weights_large ? 256 : 64);

@@ -7,8 +7,7 @@ bool blas_sweep_fits(const struct blas_run *r)
 {
     const struct blas_recurrent_binding *binding = r->binding;
     const int64_t rows = r->block->rows, steps = binding->steps;
-    if (rows > blas_sweep_rows(r->op) || binding->fused || r->barrier ||
-        r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
+    if (rows > blas_sweep_rows(r->op) || binding->fused || r->block->q_of[steps] - r->block->q_of[0] != rows * steps)
         return false;
     /* The rows must have equal distances in packed tensors. The numbers of rows fall from step to step, so the mean
      * equals the first one only if all are equal. */
@@ -24,6 +23,11 @@ static int64_t packed_step(const struct blas_run *r)
                                  : blas_packed_row(r->binding, r->block, 1) - blas_packed_row(r->binding, r->block, 0);
 }
 
+static void meet(const void *run)
+{
+    blas_run_barrier(run);
+}
+
 void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end)
 {
     const struct blas_run *r = &f->r;
@@ -32,34 +36,41 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
     const struct blas_saved *saved = op->training ? r->saved : NULL;
     const int64_t t = blas_step_at(r, s), rows = r->block->rows, q = r->block->q_of[t];
     const int64_t bits = (r->block->q_base + q) * blas_bits_row(op);
-    int64_t stride;
+    const int64_t p = r->panel_first, panel = blas_x_floats(op, layer->input_pad) + blas_h_floats(op);
+    int64_t low, high, stride;
+    blas_own_columns(r, &low, &high);
     float *gates = blas_gates_at(f, s, &stride);
     struct blas_sweep_forward w = {.steps = end - s,
                                    .rows = (int32_t)rows,
-                                   .panels = op->panels,
+                                   .panels = (int32_t)(r->panel_last - p),
                                    .k = (int32_t)op->out_pad,
+                                   .low = (int32_t)low,
+                                   .width = (int32_t)(high - low),
                                    .way = r->reverse ? -1 : 1,
+                                   .position = r->binding->axis->position0[r->block->first] + r->binding->t0 + s,
                                    .bits_row = blas_bits_row(op),
                                    .cell = {.cell = &op->cell[r->direction],
-                                            .rows = op->panels,
-                                            .units = (int32_t)op->units,
+                                            .rows = r->panel_last - p,
+                                            .units = (int32_t)(op->units - p * GROUP),
                                             .unit_step = GROUP,
-                                            .gates = gates,
+                                            .gates = gates + p * stride,
                                             .gates_row = stride,
-                                            .c = r->scratch.c,
+                                            .c = r->scratch.c + p * rows * GROUP,
                                             .c_row = rows * GROUP,
                                             .h_row = GROUP,
-                                            .peephole = r->packed->peephole,
+                                            .peephole = r->packed->peephole + p * GROUP,
                                             .peephole_row = op->units_pad,
                                             .bits_row = 1},
-                                   .weights = r->packed->forward + blas_x_floats(op, layer->input_pad),
-                                   .weights_panel = blas_x_floats(op, layer->input_pad) + blas_h_floats(op),
+                                   .weights = r->packed->forward + p * panel + blas_x_floats(op, layer->input_pad),
+                                   .weights_panel = panel,
                                    .xh = blas_xh_at(f, s) + layer->input_pad,
                                    .xh_row = layer->xh_row,
                                    .straight = !r->scratch.mask_h && op->desc.zoneout_hidden == 0.0f,
-                                   .h = r->scratch.h,
+                                   .h = r->scratch.h + low,
                                    .h_row = op->h_row,
-                                   .mask = r->scratch.mask_h};
+                                   .mask = r->scratch.mask_h ? r->scratch.mask_h + low : NULL,
+                                   .meet = r->barrier ? meet : NULL,
+                                   .meeting = r};
     struct blas_norm norm;
     if (op->norm) {
         norm = blas_norm_at(r, q, rows);
@@ -76,7 +87,7 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
     if (end < r->binding->steps)
         w.xh_after = blas_xh_at(f, end) + layer->input_pad;
     if (saved) {
-        w.cell.c_saved = saved->state + r->block->q_base * op->units_pad + q * GROUP;
+        w.cell.c_saved = saved->state + r->block->q_base * op->units_pad + (p * r->block->q_rows + q) * GROUP;
         w.cell.saved_row = r->block->q_rows * GROUP;
     }
     if (saved && saved->new_c)
@@ -86,10 +97,10 @@ void blas_sweep_forward(const struct blas_forward_run *f, int64_t s, int64_t end
     if (saved && (saved->new_c || saved->new_h))
         blas_zoneout_bits(r, r->reverse ? blas_step_at(r, end - 1) : t, end - s);
     if (f->y.base) {
-        w.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row;
+        w.y = f->y.base + blas_packed_row(r->binding, r->block, t) * f->y.row + low;
         w.y_row = f->y.row;
         w.y_step = w.way * packed_step(r) * f->y.row;
-        w.y_count = op->out;
+        w.y_count = blas_min(high, op->out) - low;
     }
     op->kernels->sweep_forward(&w);
 }

@@ -246,8 +246,8 @@ static inline void fixture_compare(const float *got, const double *want, int64_t
 /* An axis of the given lengths (not increasing), with all its arrays. */
 struct fixture_axis {
     struct seqlstm_axis axis;
-    int32_t lengths[64], batch_sizes[256];
-    int64_t row_offsets[257];
+    int32_t lengths[64], batch_sizes[512];
+    int64_t row_offsets[513];
     uint64_t ids[64];
     uint32_t positions[64];
 };

@@ -222,29 +222,36 @@ static inline int64_t blas_group_rows(const int32_t *map)
 
 /* Steps of a few sequences of an LSTM without projection, all of the same length. In: gates hold the product with x;
  * out: as after lstm_forward. Training with layer norm: `norm` has the products (u: with x) and z of the first step.
- * The panels of all three are gates_row apart, and the cell's gates are z. */
+ * The panels of all three are gates_row apart, and the cell's gates are z.
+ *
+ * Members may share the steps: each has its own panels, and the pointers to what belongs to panels or units are those
+ * of its first one. `meet` returns when all of them have called it. */
 struct blas_sweep_forward {
     int64_t steps;
-    int32_t rows, panels, k;       /* k: rows of W_h, padded */
+    int32_t rows, panels, k;       /* panels: own ones; k: rows of W_h, padded */
+    int32_t low, width;            /* the own columns of h, padded: [low, low + width) */
     int32_t way;                   /* 1, or -1 where the rows of a step are stored behind those of the next step */
+    int64_t position;              /* of the first step: odd ones pass over the weights in reverse order */
     struct blas_cell_forward cell; /* of the first row of the first step, all panels; h and bits_row for one row */
     int64_t bits_row;
     const float *weights; /* W_h of panel 0; the next panel is weights_panel further */
     int64_t weights_panel;
-    float *xh; /* h~ of the first step, [rows][k] at stride xh_row; the next step is xh_step further */
+    float *xh; /* h~ of the first step, all columns: [rows][k] at stride xh_row; the next step is xh_step further */
     int64_t xh_row, xh_step;
     float *xh_after; /* h~ of the step after the last; NULL if there is none */
     bool straight;   /* h is used unchanged in the next step and nowhere else */
     float *h;        /* h of the last step; unless straight, h of each step, in place of h' */
     int64_t h_row;
-    const float *mask; /* the mask of h~, [rows][k]; or NULL */
+    const float *mask; /* the mask of h~, [rows] at stride k; or NULL */
     const struct blas_norm *norm;
     float *c_mean, *c_rstd; /* norm: for the rows of the first step */
     float *y;               /* y_count floats of each row; or NULL */
     int64_t y_count, y_row, y_step;
+    void (*meet)(const void *meeting); /* after each step, where members share them; otherwise NULL */
+    const void *meeting;
 };
 
-/* Backward of the same. dh: in: of the step after the last one; out: of the step before the first one. */
+/* Backward of the same, all panels. dh: in: of the step after the last one; out: of the step before the first one. */
 struct blas_sweep_backward {
     int64_t steps;
     int32_t rows, panels, width; /* width: columns of h, padded */

@@ -2,8 +2,10 @@
 /* Many steps of a few sequences of an LSTM in one call. With one or two rows, the work between two products would
  * otherwise take as long as the products.
  *
- * One row reads all of W_h at each step, more than the first-level cache holds. So every other step reads it in
- * reverse order and begins with what the step before left in the cache. */
+ * One row reads all of W_h at each step, more than the first-level cache holds, and sometimes more than the
+ * second-level cache does. So every other step reads it in reverse order and begins with what the step before left in
+ * the caches. Which step that is follows from its position in the sequence, so that it also holds for the steps of a
+ * stream, each of which is a call of its own. */
 #include <stddef.h>
 #include <string.h>
 
@@ -23,10 +25,11 @@ INLINE void sweep_copy(int64_t n, const float *x, const float *m, float *y)
 
 #if VW >= 8
 /* SWEEP_SUMS: sums computed at once, as many as the registers and the latency of multiply-adds suggest.
- * SWEEP_PANELS: the panels that they cover. SWEEP_K: the k of one iteration. Within an iteration k always ascends,
- * even in reverse order, so that each address is a pointer plus a constant. A multiply-add and its load are then one
- * operation. The more of them are in flight, the earlier lines are requested from the second-level cache. A larger
- * SWEEP_K would stride over 2 KiB, too far for the hardware prefetcher. */
+ * SWEEP_PANELS: the panels that they cover. SWEEP_K: the k of one iteration, within which each address is a pointer
+ * plus a constant. A multiply-add and its load are then one operation. The more of them are in flight, the earlier
+ * lines are requested from the second-level cache. A larger SWEEP_K would stride over 2 KiB, too far for the hardware
+ * prefetcher. In reverse order, too, k ascends within a block of 16: 4 KiB of a panel, which the prefetcher follows
+ * better upwards. */
 enum { SWEEP_SUMS = VW, SWEEP_VECTORS = PANEL / VW, SWEEP_PANELS = SWEEP_SUMS / SWEEP_VECTORS, SWEEP_K = 4 };
 
 /* c (with norm: zero) += sum over k of a[k] b[k], on np panels of 64 columns at once. With few panels, each has two
@@ -35,7 +38,8 @@ INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const fl
                       float *c)
 {
     const int sums = 2 * np <= SWEEP_PANELS ? 2 : 1;
-    const int64_t stride = w->cell.gates_row, way = reverse ? -SWEEP_K : SWEEP_K, first = reverse ? w->k - SWEEP_K : 0;
+    const int64_t stride = w->cell.gates_row, first = reverse ? w->k - GROUP : 0;
+    const int64_t block_way = reverse ? SWEEP_K - 2 * GROUP : SWEEP_K; /* from the end of a block to the next one */
     const float *at[SWEEP_PANELS];
     vf acc[2][SWEEP_PANELS][SWEEP_VECTORS];
     UNROLL_FOR (int p = 0; p < np; p++) {
@@ -47,7 +51,8 @@ INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const fl
         }
     }
     a += first;
-    ROLLED_FOR (int32_t k = 0; k < w->k; k += SWEEP_K, a += way) {
+    ROLLED_FOR (int32_t k = SWEEP_K; k <= w->k; k += SWEEP_K) {
+        const int64_t way = k % GROUP == 0 ? block_way : SWEEP_K;
         UNROLL_FOR (int i = 0; i < SWEEP_K; i++) {
             const vf av = v_set(a[i]);
             UNROLL_FOR (int p = 0; p < np; p++) {
@@ -57,6 +62,7 @@ INLINE void sweep_row(const int np, const struct blas_sweep_forward *w, const fl
         }
         UNROLL_FOR (int p = 0; p < np; p++)
             at[p] += way * PANEL;
+        a += way;
     }
     UNROLL_FOR (int p = 0; p < np; p++) {
         UNROLL_FOR (int v = 0; v < SWEEP_VECTORS; v++)
@@ -225,6 +231,15 @@ static void sweep_norm_forward(const struct blas_sweep_forward *w, int64_t q, st
                      w->c_rstd + q);
 }
 
+/* Waits for the other members, then fetches h~ of the next step, most of which they have just written. */
+static void sweep_meet(const struct blas_sweep_forward *w, const float *next)
+{
+    w->meet(w->meeting);
+    for (int32_t i = 0; next && i < w->rows; i++, next += w->xh_row)
+        for (int32_t k = 0; k < w->k; k += GROUP)
+            __builtin_prefetch(next + k);
+}
+
 void kernel_sweep_forward(const struct blas_sweep_forward *w)
 {
     struct blas_cell_forward cell = w->cell;
@@ -234,11 +249,11 @@ void kernel_sweep_forward(const struct blas_sweep_forward *w)
         float *next = s + 1 < w->steps ? w->xh + (s + 1) * w->xh_step : w->xh_after;
         const bool straight = w->straight && next;
         const int64_t q = s * w->way * w->rows;
-        sweep_product(w, xh, (w->norm ? w->norm->v : w->cell.gates) + q * PANEL, s & 1);
+        sweep_product(w, xh, (w->norm ? w->norm->v : w->cell.gates) + q * PANEL, (w->position + s) & 1);
         if (w->norm)
             sweep_norm_forward(w, q, &cell);
         for (int32_t i = 0; i < w->rows; i++) {
-            float *h = straight ? next + i * w->xh_row : w->h + i * w->h_row;
+            float *h = straight ? next + i * w->xh_row + w->low : w->h + i * w->h_row;
             sweep_cell_at(w, q, i, &cell);
             cell.h = h;
             if (w->norm)
@@ -246,12 +261,14 @@ void kernel_sweep_forward(const struct blas_sweep_forward *w)
             else
                 kernel_lstm_forward(&cell);
             if (!straight && next)
-                sweep_copy(w->k, h, w->mask ? w->mask + i * w->k : NULL, next + i * w->xh_row);
+                sweep_copy(w->width, h, w->mask ? w->mask + i * w->k : NULL, next + i * w->xh_row + w->low);
             if (y)
                 sweep_copy(w->y_count, h, NULL, y + i * w->y_row);
         }
         if (y)
             y += w->y_step;
+        if (w->meet)
+            sweep_meet(w, next);
         xh = next;
     }
 }
