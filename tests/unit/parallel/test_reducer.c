@@ -151,6 +151,7 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
     float *grads = calloc((2 + RANKS + 1) * ELEMS, sizeof *grads); /* and errors, and those of all */
     bool fine = grads && sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK;
     fine = fine && sl_ranks_init(&ranks, connection, &config, NULL, &err) == SEQLSTM_OK;
+    fine = fine && ranks.compress_rank == compress_rank;
     ranks.spares_core = spares_core;
     const struct sl_reducer_request request = {.ranks = &ranks,
                                                .grads = grads,
