@@ -5,11 +5,10 @@ to the first line of metrics.jsonl, which is written right after the first train
 
 A loaded machine can only make a start slower. So the time in which the first thread was ready to run while another
 process had the processor is subtracted (/proc/PID/schedstat, if the kernel counts it), and the smallest of several
-tries counts. Work on the other hardware thread of a core also slows a start, by more than the quickstart can afford.
-If none of its tries reaches the bar, only those count during which other processes used less than a tenth of a
-processor (/proc/stat); if there was none, the test is skipped. The very first try also measures the backends, which
-later starts find in the user's cache: it is printed. `adding-problem.yaml` reads hardly any data; the quickstart
-generates 50,000 sums before its first step."""
+tries counts. Work on the other hardware thread of a core also slows a start. If no try reaches the bar, only those
+count during which other processes used less than a tenth of a processor (/proc/stat); if there was none, the test is
+skipped. The very first try also measures the backends, which later starts find in the user's cache: it is printed.
+`adding-problem.yaml` reads hardly any data; the quickstart generates 50,000 sums before its first step."""
 import os
 import pathlib
 import subprocess
@@ -36,17 +35,6 @@ def ready_but_waiting(pid):
         return int(pathlib.Path(f'/proc/{pid}/schedstat').read_text().split()[1]) * 1e-9
     except OSError:
         return 0
-
-
-def machine_seconds():
-    """Seconds of processor time that all processes, and all other virtual machines, have used."""
-    user, nice, system, _, _, irq, softirq, steal = map(int, pathlib.Path('/proc/stat').read_text().split()[1:9])
-    return (user + nice + system + irq + softirq + steal) / os.sysconf('SC_CLK_TCK')
-
-
-def own_seconds():
-    times = os.times()
-    return sum(times[:4])
 
 
 def end_of(*args):
@@ -78,17 +66,16 @@ def first_step_of(name):
     return measure
 
 
-def within(t, bar, measure, needs_peace=False):
+def within(t, bar, measure):
     if t.sanitized:
         return 'sanitized'
     times, alone = [], []
     while len(times) < TRIES_LEAST or (min(times) >= bar and len(times) < TRIES_MOST):
-        begin, others = time.monotonic(), own_seconds() - machine_seconds()
-        times.append(measure(t))
-        others += machine_seconds() - own_seconds()
-        if others < 0.1 * (time.monotonic() - begin):
-            alone.append(times[-1])
-    if needs_peace and min(times) >= bar and not alone:
+        seconds, is_alone = harness.measure_alone(lambda: measure(t))
+        times.append(seconds)
+        if is_alone:
+            alone.append(seconds)
+    if min(times) >= bar and not alone:
         return f'others ran beside each of {len(times)} tries, the best of which took {min(times) * 1e3:.1f} ms'
     said = f'{min(times) * 1e3:.1f} ms at best of {len(times)} ({times[0] * 1e3:.1f} the first time), bar {bar * 1e3:.0f} ms'
     expect(min(times) < bar, said)
@@ -108,7 +95,7 @@ def test_first_step_of_adding_problem(t):
 
 
 def test_first_step_of_quickstart(t):
-    return within(t, 0.150, first_step_of('quickstart'), needs_peace=True)
+    return within(t, 0.150, first_step_of('quickstart'))
 
 
 harness.main(globals())
