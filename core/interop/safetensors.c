@@ -195,6 +195,24 @@ static seqlstm_status read_header(struct sl_safetensors *file, struct seqlstm_er
 
 /* ---- open and close ----------------------------------------------------------------------------------- */
 
+/* What a file is that begins with no length of a header, as the end of a sentence. */
+static const char *tell_kind(const struct sl_safetensors *file)
+{
+    enum { HEAD_BYTES = 512 };
+    const unsigned char *head = (const unsigned char *)file->bytes;
+    const size_t bytes = file->size_bytes < HEAD_BYTES ? file->size_bytes : HEAD_BYTES;
+    size_t letters = 0;
+    while (letters < bytes && ((head[letters] >= ' ' && head[letters] != 0x7f) || head[letters] == '\t' ||
+                               head[letters] == '\r' || head[letters] == '\n'))
+        letters++;
+    if (letters == bytes)
+        return ", but text: data are named in a model file, and `--input` of `seqlstm predict` and `eval` reads more";
+    /* The first field of an ONNX file is its version, the next one a text or the graph. */
+    if (head[0] == 0x08 && head[1] < 0x20 && (head[2] == 0x12 || head[2] == 0x1a || head[2] == 0x3a || head[2] == 0x42))
+        return ", but perhaps ONNX, which `seqlstm import --from onnx` reads";
+    return ": it does not begin with the length of a header";
+}
+
 static seqlstm_status read_file(struct sl_safetensors *file, struct seqlstm_error *err)
 {
     if (file->size_bytes < SL_SAFETENSORS_LENGTH_BYTES)
@@ -203,7 +221,7 @@ static seqlstm_status read_file(struct sl_safetensors *file, struct seqlstm_erro
     for (int i = SL_SAFETENSORS_LENGTH_BYTES - 1; i >= 0; i--)
         length = length << 8 | (unsigned char)file->bytes[i];
     if (length > SL_SAFETENSORS_HEADER_MOST || length < 2)
-        CORRUPT("%s: a header of %" PRIu64 " bytes; no safetensors file", file->name, length);
+        CORRUPT("%s: no safetensors file%s", file->name, tell_kind(file));
     if (length > file->size_bytes - SL_SAFETENSORS_LENGTH_BYTES)
         CORRUPT("%s: the file is cut short: it ends inside its header; use an intact copy", file->name);
     file->header_bytes = (size_t)length;

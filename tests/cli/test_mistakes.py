@@ -53,6 +53,10 @@ IN_FILES = [
             'return_sequences: true', {'m.yaml': DEEP}),
     Mistake("a monitor with Keras's name", 'check m.yaml', 2, '--> m.yaml:', 'val_loss', 'valid.loss',
             {'m.yaml': TINY + '  early_stopping: {monitor: val_loss}\n'}),
+    Mistake('a metric of texts for numbers', 'check m.yaml', 2, '--> m.yaml:19:13', 'compares texts that a decoder writes',
+            '= note: regression takes mse, mae and rmse', {'m.yaml': TINY.replace('metrics: [mse]', 'metrics: [bleu]')}),
+    Mistake('a model file under another name', 'check modle.yaml', 2, '`modle.yaml`', 'No such file', 'did you mean `model.yaml`',
+            {'model.yaml': TINY}),
 ]
 
 SERIES = TABLE.split('data:')[0] + """data:
@@ -77,6 +81,8 @@ train: {epochs: 1}
 """
 
 IN_DATA = [
+    Mistake('the length of a window as its steps', 'check m.yaml', 2, '--> m.yaml:9:23', 'unknown key `steps` in the window',
+            'use `length: 4`', {'m.yaml': SERIES.replace('length: 4', 'length: 4, steps: 4'), 's.csv': 'v\n1\n2\n3\n4\n5\n'}),
     Mistake('an output of another width than the target', 'check m.yaml', 2, '--> m.yaml:14:5',
             'yields 3 features, but the target has 1', 'use `units: from_target`',
             {'m.yaml': TINY.replace('from_target', '3')}),
@@ -118,6 +124,14 @@ COMMANDS = [
             'this machine has', 'dispatch.policy=estimate'),
     Mistake('weights of PyTorch', 'import model.pt --into m.yaml', 2, 'model.pt', 'is a file of PyTorch', 'python3 -c',
             {'model.pt': b'PK\x03\x04' + bytes(22) + b'\x0e\0\0\0model/data.pkl'}),
+    Mistake('a file of data in place of weights', 'import w.csv --into m.yaml', 4, 'w.csv', 'no safetensors file, but text',
+            '`--input` of `seqlstm predict`', {'w.csv': 'a,b\n1,2\n3,4\n'}),
+    Mistake('an ONNX file in place of safetensors', 'import w.bin --into m.yaml', 4, 'w.bin', 'no safetensors file, but perhaps ONNX',
+            '`seqlstm import --from onnx` reads', {'w.bin': b'\x08\x08\x12\x07seqlstm' + bytes(40)}),
+    Mistake('a layer that has no name', 'check m.yaml --set model.lstm_7.units=5', 2, '--> --set model.lstm_7.units:1:1', 'does not exist',
+            'this list has 2 elements: `[0]` and `[1]`, or their `name:`'),
+    Mistake('a misspelt name of a layer', 'check m.yaml --set model.raeder.units=5', 2, '--> --set model.raeder.units:1:1', 'does not exist',
+            'did you mean `reader`', {'m.yaml': TINY.replace('{type: lstm', '{type: lstm, name: reader')}),
     Mistake('divergence', 'run m.yaml --out d -q --set train.optimizer={type:@sgd,@learning_rate:@1e30}', 5,
             'training diverged', 'the loss is infinite', 'lower the learning rate, set train.clip_norm'),
 ]
@@ -168,6 +182,8 @@ def test_data(t):
                                  ('v\n1\n', '1 row is too few to predict from', 'a window has 4 rows'),
                                  ('w\n1\n2\n3\n4\n', 'there is no column `v`', 'the columns are w')):
         check(t, Mistake('input', 'predict s --input in.csv', 4, 'in.csv', reason, fix, {'in.csv': content}))
+    for command in ('predict', 'eval'):
+        check(t, Mistake('a misspelt file', f'{command} s --input in.cvs', 4, '`in.cvs`', 'No such file', 'did you mean `in.csv`'))
 
 
 def test_folders(t):

@@ -5,8 +5,8 @@
 
 #include <seqlstm/status.h>
 
-/* Fills `err` with "ACTION `PATH`: reason" and errno, and returns the code that fits: NOT_FOUND, NO_MEMORY or IO. [any
- * thread] */
+/* Fills `err` with "ACTION `PATH`: reason" and errno, and returns the code that fits: NOT_FOUND, NO_MEMORY or IO. Where
+ * ACTION is "cannot open", a file of a similar name is named. [any thread] */
 seqlstm_status sl_file_fail(struct seqlstm_error *err, int error_number, const char *action, const char *path);
 
 #endif

@@ -119,6 +119,23 @@ static void fold(const char *word, char out[WORD_LONGEST + 1])
     out[n] = '\0';
 }
 
+/* The one name that begins with `word`, which has three letters at least; NULL: none, or several. */
+static const char *find_longer(const char *folded, const char *const *names, size_t n_names)
+{
+    char name[WORD_LONGEST + 1];
+    const size_t length = strlen(folded);
+    const char *found = NULL;
+    for (size_t i = 0; i < n_names && length >= 3; i++) {
+        fold(names[i], name);
+        if (strncmp(name, folded, length) != 0)
+            continue;
+        if (found)
+            return NULL;
+        found = names[i];
+    }
+    return found;
+}
+
 const char *sl_text_closest(const char *word, const char *const *names, size_t n_names)
 {
     char folded[WORD_LONGEST + 1], name[WORD_LONGEST + 1];
@@ -136,7 +153,7 @@ const char *sl_text_closest(const char *word, const char *const *names, size_t n
             best_distance = distance;
         }
     }
-    return best;
+    return best ? best : find_longer(folded, names, n_names);
 }
 
 void sl_text_write_seconds(char out[24], double seconds)

@@ -149,6 +149,29 @@ static void report_path(struct sl_diagnostics *diagnostics, struct sl_place plac
     sl_diagnostics_add(diagnostics, &finding);
 }
 
+/* How the elements of the list are named in which a step was not found. */
+static const char *help_of_list(const struct walk *w)
+{
+    enum { NAMES_MOST = 64 };
+    const struct sl_node *list = w->at == NULL ? w->parent : NULL;
+    const char *names[NAMES_MOST], *near = NULL;
+    size_t count = 0;
+    if (list == NULL || list->kind != SL_NODE_LIST || list->count == 0)
+        return "keys with dots between them, list elements as `model[2]` or by name";
+    for (size_t i = 0; i < list->count && count < NAMES_MOST; i++) {
+        const struct sl_node *name = sl_node_find(list->items[i], "name");
+        if (name != NULL && name->text != NULL)
+            names[count++] = name->text;
+    }
+    if (w->step.name && (near = sl_text_closest(w->step.name, names, count)) != NULL)
+        return sl_arena_printf(w->arena, "did you mean `%s`, an element of this list?", near);
+    return sl_arena_printf(w->arena, "this list has %zu element%s: `[0]`%s, or their `name:`", list->count,
+                           list->count > 1 ? "s" : "",
+                           list->count > 2   ? ", `[1]`, …"
+                           : list->count > 1 ? " and `[1]`"
+                                             : "");
+}
+
 /* Follows the path to its end; false: reported, or no memory. */
 static bool follow(struct walk *w, const char *path, struct sl_diagnostics *diagnostics)
 {
@@ -160,8 +183,7 @@ static bool follow(struct walk *w, const char *path, struct sl_diagnostics *diag
         }
         if (!descend(w)) {
             if (!w->no_memory)
-                report_path(diagnostics, w->place, "this path does not exist in the model file",
-                            "list elements are `model[0]`, `model[1]`, … or their `name:`");
+                report_path(diagnostics, w->place, "this path does not exist in the model file", help_of_list(w));
             return false;
         }
     }

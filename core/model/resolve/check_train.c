@@ -186,6 +186,8 @@ static void check_metrics(const struct check *c, const struct sl_node *map, cons
 {
     const struct sl_node *node = sl_node_find(map, "metrics");
     bool regress = c->model->train.task == SL_TASK_REGRESS;
+    const char *fitting = regress ? "regression takes mse, mae and rmse"
+                                  : "classes take accuracy, f1_macro, f1_micro, perplexity and bits_per_token";
     check_special_metrics(c, node, list);
     for (size_t i = 0; node != NULL && i < list->count && i < node->count; i++) {
         enum sl_metric m = list->items[i];
@@ -193,13 +195,11 @@ static void check_metrics(const struct check *c, const struct sl_node *map, cons
                        m == SL_METRIC_F1_MACRO || m == SL_METRIC_F1_MICRO;
         bool values = m == SL_METRIC_MSE || m == SL_METRIC_MAE || m == SL_METRIC_RMSE;
         if (sl_metric_is_of_texts(m) && c->model->train.task != SL_TASK_SEQ2SEQ)
-            sl_reader_report(c->reader, "E0311", node->items[i]->place, "use `accuracy`", NULL,
+            sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL, fitting,
                              "the metric `%s` compares texts that a decoder writes, but the task is `%s`",
                              sl_metric_get_name(m), sl_task_get_name(c->model->train.task));
         else if ((regress && classes) || (!regress && values))
-            sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL,
-                             regress ? "regression takes mse, mae and rmse"
-                                     : "classes take accuracy, f1_macro, f1_micro, perplexity and bits_per_token",
+            sl_reader_report(c->reader, "E0311", node->items[i]->place, NULL, fitting,
                              "the metric `%s` does not fit the task `%s`", sl_metric_get_name(m),
                              sl_task_get_name(c->model->train.task));
     }

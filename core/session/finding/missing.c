@@ -2,43 +2,22 @@
 /* Finds files and backends that a model names and that are not there. */
 #include "session/finding/missing.h"
 
-#include <dirent.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
+#include "base/system/near_file.h"
 #include "base/value/text.h"
 #include "session/finding/cuda_device.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_name.h"
 
-/* A file of another name beside the one that is missing, which may be meant. Freed with free(); NULL: none. */
-static char *find_near(const char *path)
-{
-    enum { NAMES_MOST = 256 };
-    char *folder = sl_path_folder(path), *names[NAMES_MOST], *near = NULL;
-    DIR *open = folder ? opendir(folder) : NULL;
-    size_t count = 0;
-    for (struct dirent *entry; open && count < NAMES_MOST && (entry = readdir(open)) != NULL;)
-        if (entry->d_name[0] != '.' && (names[count] = strdup(entry->d_name)) != NULL)
-            count++;
-    if (open)
-        closedir(open);
-    const char *closest = sl_text_closest(sl_path_name(path), (const char *const *)names, count);
-    near = closest ? strdup(closest) : NULL;
-    for (size_t i = 0; i < count; i++)
-        free(names[i]);
-    free(folder);
-    return near;
-}
-
 /* "there is no file `trian.csv`", with what may be meant. */
 static void add_missing_file(struct sl_session *session, const char *code, struct sl_place place, const char *path)
 {
     char message[1024], help[512];
-    char *near = find_near(path);
+    char *near = sl_near_file_find(path);
     sl_text_snprintf(message, sizeof message, "there is no file `%.900s`", path);
     if (strncmp(path, "memory:", 7) == 0)
         sl_text_snprintf(help, sizeof help,

@@ -158,6 +158,11 @@ static void suggests_what_was_meant(void **state)
     assert_string_equal(sl_text_closest("recurrent-dropuot", names, n), "recurrent_dropout");
     assert_string_equal(sl_text_closest("learningrate", names, n), "learning_rate");
     assert_string_equal(sl_text_closest("LAYERS", names, n), "layers");
+    assert_string_equal(sl_text_closest("act", names, n), "activation");
+    assert_string_equal(sl_text_closest("Recurrent", names, n), "recurrent_dropout");
+    assert_null(sl_text_closest("un", names, n));
+    static const char *const alike[] = {"input", "inputs_of"};
+    assert_null(sl_text_closest("inp", alike, 2)); /* which of the two? */
     assert_null(sl_text_closest("hidden_size", names, n));
     assert_null(sl_text_closest("x", names, n));
     assert_null(sl_text_closest("units", names, 0));

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/file_error.h"
 #include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
@@ -103,7 +104,7 @@ static int check_input(struct cli_context *cli)
     if (input == NULL || access(input, R_OK) == 0)
         return CLI_OK;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_error_set(&err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "cannot open `%s`: %s", input, strerror(errno));
+    sl_file_fail(&err, errno, "cannot open", input);
     return cli_fail(cli, SEQLSTM_CORRUPT_DATA, &err);
 }
 
