@@ -90,8 +90,10 @@ static void write_split(struct sl_buf *buf, const char *title, const struct sl_q
         const double before = split->before.items[m].value, after = split->after.items[m].value;
         sl_text_snprintf(cells[0], sizeof cells[0], "%.6g", before);
         sl_text_snprintf(cells[1], sizeof cells[1], "%.6g", after);
-        sl_text_snprintf(cells[2], sizeof cells[2], "%+.2f %%",
-                         before > 0 || before < 0 ? sl_text_unsign_nan(100 * (after / before - 1)) : 0);
+        if (before > 0 || before < 0)
+            sl_text_snprintf(cells[2], sizeof cells[2], "%+.2f %%", sl_text_unsign_nan(100 * (after / before - 1)));
+        else /* there is no share of nothing */
+            sl_text_snprintf(cells[2], sizeof cells[2], after == before ? "+0.00 %%" : "-");
         sl_buf_printf(buf, "%-16s %-12s %-12s %s\n", split->before.items[m].name, cells[0], cells[1], cells[2]);
     }
     if (split->clipped.clipped > 0)
