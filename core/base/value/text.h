@@ -57,8 +57,8 @@ bool sl_text_is_utf8(const char *text, size_t length, size_t *out_offset);
 size_t sl_text_distance(const char *a, const char *b);
 
 /* The name nearest to `word` for a "did you mean", or NULL when none is near enough (more than a third of the letters
- * are wrong) and `word` is not the beginning of exactly one. Upper and lower case, `-` and `_` count as equal. Of equally
- * near names the first is chosen; a name equal to `word` is found too. */
+ * are wrong) and `word` does not begin exactly one. Upper and lower case, `-` and `_` count as equal. Of equally near
+ * names the first is chosen; a name equal to `word` is found too. */
 const char *sl_text_closest(const char *word, const char *const *names, size_t n_names);
 
 /* A time for people: "1.5s", "42s", "3m07s", "2h15m"; "?" for what is no time. */
