@@ -28,9 +28,9 @@ static int close_registry(void **state)
 }
 
 static const struct sl_refusal refusals[] = {
-    {.backend = "one", .option = "peephole", .value = "true", .reason = "no peepholes", .place = {"m.yaml", 12, 5}},
-    {.backend = "two", .option = "cell_clip", .value = "", .reason = "no clipping", .place = {NULL, 0, 0}},
-    {.backend = "three", .option = "", .value = "9", .reason = "unknown", .place = {"n.yaml", 3, 7}}};
+    {.backend = "one", .option = "peephole", .value = "true", .reason = "no peepholes", .place = {"m.yaml", 12, 5, 0}},
+    {.backend = "two", .option = "cell_clip", .value = "", .reason = "no clipping", .place = {NULL, 0, 0, 0}},
+    {.backend = "three", .option = "", .value = "9", .reason = "unknown", .place = {"n.yaml", 3, 7, 0}}};
 
 static void reasons_one_after_the_other(void **state)
 {
@@ -103,7 +103,7 @@ static void refused_by_all(void **state)
                                              .refusals = &one,
                                              .refusal_count = cases[i].refusals != 0,
                                              .pin = cases[i].pin,
-                                             .pin_place = {"m.yaml", cases[i].pin_line, 9}};
+                                             .pin_place = {"m.yaml", cases[i].pin_line, 9, 0}};
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         expect(sl_failure_refused(&graph, registry, &subgraph, &err), &err, cases[i].where, cases[i].message);
         unload(&loaded);
