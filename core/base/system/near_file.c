@@ -10,7 +10,7 @@
 #include "base/system/path.h"
 #include "base/value/text.h"
 
-/* Names of the same ending are near if they are without it. */
+/* Names of the same ending are near if they are without it, or differ by one letter. */
 static bool is_near(const char *said, const char *found)
 {
     const char *ending = strrchr(said, '.'), *other = strrchr(found, '.');
@@ -20,7 +20,7 @@ static bool is_near(const char *said, const char *found)
         return true;
     sl_text_snprintf(stem, sizeof stem, "%.*s", (int)(ending - said), said);
     sl_text_snprintf(other_stem, sizeof other_stem, "%.*s", (int)(other - found), found);
-    return sl_text_closest(stem, &one, 1) != NULL;
+    return sl_text_distance(stem, other_stem) <= 1 || sl_text_closest(stem, &one, 1) != NULL;
 }
 
 char *sl_near_file_find(const char *path)
