@@ -25,19 +25,19 @@ static void list_reads(struct sl_candidate_routes *routes, const struct sl_graph
     int32_t count = 0;
     for (int32_t n = 0; n < graph->node_count; n++)
         for (int32_t s = 0; s < graph->nodes[n].slot_count; s++) {
-            int32_t t = graph->nodes[n].slots[s], writer = n - 1;
+            int32_t t = graph->nodes[n].slots[s], holder = n - 1;
             if (t < 0 || graph->tensors[t].role != SL_TENSOR_ACTIVATION)
                 continue;
-            bool writes = false;
-            for (; writer >= 0 && !writes; writer -= !writes)
-                for (int32_t o = 0; o < graph->nodes[writer].slot_count; o++)
-                    writes = writes || graph->nodes[writer].slots[o] == t;
-            if (!writes)
+            bool holds = false;
+            for (; holder >= 0 && !holds; holder -= !holds)
+                for (int32_t o = 0; o < graph->nodes[holder].slot_count; o++)
+                    holds = holds || graph->nodes[holder].slots[o] == t;
+            if (!holds)
                 continue;
             const struct sl_tensor *tensor = &graph->tensors[t];
             double rows = (double)sl_graph_get_rows(graph, tensor);
             double ns = copy_ns + rows * (double)tensor->features * 4 / bytes_per_ns;
-            routes->reads[count++] = (struct sl_route_read){n, writer, tensor->needs_grad ? 2 * ns : ns};
+            routes->reads[count++] = (struct sl_route_read){n, holder, tensor->needs_grad ? 2 * ns : ns};
         }
     routes->problem.read_count = count;
 }

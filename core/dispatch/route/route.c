@@ -57,8 +57,8 @@ static double sum_copies(const struct search *s, const struct sl_route_step *ste
     for (int32_t r = 0; r < s->problem->read_count; r++) {
         const struct sl_route_read *read = &s->problem->reads[r];
         bool enters =
-            read->reader >= step->first && read->reader < step->first + step->count && read->writer < step->first;
-        if (enters && (read->writer < 0 ? 0 : s->domains[read->writer]) != step->domain)
+            read->reader >= step->first && read->reader < step->first + step->count && read->holder < step->first;
+        if (enters && (read->holder < 0 ? 0 : s->domains[read->holder]) != step->domain)
             cost += read->copy_ns;
     }
     return cost;

@@ -27,9 +27,10 @@ struct sl_route_step {
     double cost_ns;
 };
 
-/* Node `reader` reads what node `writer` (-1: the batch, on the host) wrote. Copied if their domains differ. */
+/* Node `reader` reads what node `holder`, the last one before it that wrote or read it, had in its domain (-1: the batch,
+ * on the host). Copied if their domains differ. */
 struct sl_route_read {
-    int32_t reader, writer;
+    int32_t reader, holder;
     double copy_ns;
 };
 

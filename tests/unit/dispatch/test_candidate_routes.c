@@ -119,7 +119,7 @@ static void reads_are_those_of_activations(void **state)
     open_world(&w, branches, &steps_facts);
     ok(sl_candidate_routes_init(&routes, &w.subgraphs, &err), &err);
     static const struct {
-        int32_t reader, writer;
+        int32_t reader, holder;
         int64_t features;
     } expected[] = {{1, 0, 3}, {2, 1, 3}, {2, 1, 5}, {3, 2, 8}, {4, 3, 2}};
     assert_int_equal(w.graph->node_count, 5);
@@ -128,7 +128,7 @@ static void reads_are_those_of_activations(void **state)
         const struct sl_route_read *read = &routes.problem.reads[r];
         const double once = 10000 + 19 * (double)expected[r].features * 4 / 10;
         assert_int_equal(read->reader, expected[r].reader);
-        assert_int_equal(read->writer, expected[r].writer);
+        assert_int_equal(read->holder, expected[r].holder);
         assert_true(read->copy_ns == 2 * once); /* and the gradient back */
     }
     sl_candidate_routes_deinit(&routes);

@@ -189,7 +189,7 @@ static void copies_are_paid_for(void **state)
     expect(&problem, false, (int32_t[]){0, 2}, 2);
     /* a branch: node 1 reads the batch again, on the host */
     reads[0].copy_ns = reads[1].copy_ns = 20;
-    reads[1].writer = -1;
+    reads[1].holder = -1;
     expect(&problem, false, (int32_t[]){1, 3}, 2);
     reads[1].copy_ns = 60;
     expect(&problem, false, (int32_t[]){1, 2}, 2);
