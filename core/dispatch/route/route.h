@@ -27,8 +27,8 @@ struct sl_route_step {
     double cost_ns;
 };
 
-/* Node `reader` reads what node `holder`, the last one before it that wrote or read it, had in its domain (-1: the batch,
- * on the host). Copied if their domains differ. */
+/* Node `reader` reads what node `holder`, the last one before it that wrote or read it, had in its domain (-1: the
+ * batch, on the host). Copied if their domains differ. */
 struct sl_route_read {
     int32_t reader, holder;
     double copy_ns;
