@@ -26,6 +26,7 @@ DEVICE = re.compile(r'\b(cudaDeviceReset|cuDevicePrimaryCtx(Reset|Release)(_v2)?
 # A function's type and name are on one line.
 TYPE_ALONE = re.compile(r'(?!(return|else|do|goto|case|default|typedef)\b)[A-Za-z_][\w *]*$')
 NAME_FIRST = re.compile(r'\*?[A-Za-z_]\w*\(')
+TEMPORARY = re.compile(r'"/tmp/[^"]*X' + r'XXXXX')
 SKIPS = re.compile(r'(?<![\w.>])skip\s*\(\s*\)')
 # What the user reads as an error begins with `error[E0601]: ` (cli_print_error).
 NO_CODE = re.compile(r'"error: ')
@@ -71,6 +72,9 @@ def check_file(name, text):
         for number, line in enumerate(strip_c(text).split('\n'), 1):
             if SKIPS.search(line):
                 yield number, 'meson counts what cmocka skips as failed: print_message and return'
+        for number, line in enumerate(lines, 1):
+            if TEMPORARY.search(line):
+                yield number, 'TMPDIR says where temporary files lie: use unit/support/temporary.h'
     if path.suffix in CODE and path.parts[0] in ('core', 'plugins', 'include'):
         for number, line in enumerate(strip_c(text).split('\n'), 1):
             if path.parts[:2] != ('core', 'cli'):
@@ -119,6 +123,7 @@ def self_test():
         'plugins/x/a.c': spdx + 'void f(void) { cudaDeviceReset(); }\n',
         'plugins/x/b.c': spdx + 'void *f = cuCtxCreate_v4;\n',
         'tests/unit/a.c': spdx + 'void f(void) { skip(); }\n',
+        'tests/unit/b.c': spdx + 'char path[] = "/tmp/x-X' + 'XXXXX";\n',
         'plugins/x/meson.build': '# SPDX-License-Identifier: Apache-2.0\nx = "-ffast' + '-math"\n',
     }
     good = {

@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.."
 source_dir=$PWD
-scratch=$(mktemp -d /tmp/seqlstm-matrix.XXXXXX)
+scratch=$(mktemp -d -t seqlstm-matrix.XXXXXX)
 chmod 755 "$scratch"
 trap 'rm -rf "$scratch"' EXIT
 quick_suites=(--suite unit --suite abi --suite conformance --suite cli)

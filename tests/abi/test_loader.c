@@ -19,6 +19,7 @@
 #include "base/operation/op_signature.h"
 #include "registry/watch/guard.h"
 #include "registry/registry.h"
+#include "../unit/support/temporary.h"
 
 enum { PATH_BYTES = 512 };
 static char hostile_folder[400]; /* where the plugins are built */
@@ -512,8 +513,7 @@ static int set_up(void **state)
     if (!build)
         return -1;
     snprintf(hostile_folder, sizeof hostile_folder, "%s/tests/abi", build);
-    snprintf(scratch, sizeof scratch, "/tmp/seqlstm-loader-XXXXXX");
-    return mkdtemp(scratch) ? 0 : -1;
+    return mkdtemp(temporary_template(scratch, "loader")) ? 0 : -1;
 }
 
 static int tear_down(void **state)

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../unit/support/temporary.h"
 #include "fuzz.h"
 
 #pragma weak LLVMFuzzerInitialize
@@ -54,8 +55,8 @@ static void replay(const char *path)
 /* The target writes its seeds while it initializes. */
 static void replay_seeds(int argc, char **argv)
 {
-    char command[64], seeds[] = "/tmp/seqlstm-seeds-XXXXXX";
-    fuzz_require(mkdtemp(seeds) != NULL && setenv("SEQLSTM_FUZZ_SEEDS", seeds, 1) == 0);
+    char command[TEMPORARY_BYTES + 32], seeds[TEMPORARY_BYTES];
+    fuzz_require(mkdtemp(temporary_template(seeds, "seeds")) != NULL && setenv("SEQLSTM_FUZZ_SEEDS", seeds, 1) == 0);
     LLVMFuzzerInitialize(&argc, &argv);
     replay(seeds);
     snprintf(command, sizeof command, "rm -r %s", seeds);

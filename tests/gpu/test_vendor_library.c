@@ -15,13 +15,14 @@
 
 #include <cmocka.h>
 
+#include "../unit/support/temporary.h"
 #include "common/vendor_library.h"
 
 #define FILE_NAME "libsurely_nowhere.so.3"
 
 static const char *const folders[] = {"", "lib64/", "nvidia/one/lib/", "nvidia/two/lib/", NULL};
 static const struct vendor_library wanted = {FILE_NAME, folders};
-static char root[] = "/tmp/seqlstm-vendor-XXXXXX";
+static char root[TEMPORARY_BYTES];
 static const char *real; /* a library that is there */
 
 /* Makes root/below/FILE_NAME, a link to the real library, or removes it again. */
@@ -106,10 +107,11 @@ static void missing_functions_are_named(void **state)
 
 int main(void)
 {
-    static char command[64];
+    static char command[TEMPORARY_BYTES + 32];
     void *library = dlopen("libm.so.6", RTLD_NOW | RTLD_LOCAL), *function = library ? dlsym(library, "cos") : NULL;
     Dl_info info;
-    if (function == NULL || dladdr(function, &info) == 0 || info.dli_fname[0] != '/' || mkdtemp(root) == NULL) {
+    if (function == NULL || dladdr(function, &info) == 0 || info.dli_fname[0] != '/' ||
+        mkdtemp(temporary_template(root, "vendor")) == NULL) {
         printf("1..0 # SKIP there is no libm.so.6\n");
         return 0;
     }

@@ -16,8 +16,9 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/system/path.h"
+#include "temporary.h"
 
-static char root[] = "/tmp/seqlstm-test-cpu-XXXXXX";
+static char root[TEMPORARY_BYTES];
 
 static void put(const char *name, const char *text)
 {
@@ -31,7 +32,7 @@ static void put(const char *name, const char *text)
 
 static void clear(void)
 {
-    char command[128];
+    char command[2 * TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s/proc %s/sys", root, root);
     assert_int_equal(system(command), 0);
 }
@@ -116,7 +117,7 @@ static void affinity_limits_the_count(void **state)
 static int make_root(void **state)
 {
     (void)state;
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temporary_template(root, "cpu")) ? 0 : -1;
 }
 
 static int remove_root(void **state)

@@ -22,20 +22,21 @@
 #include "base/system/file_lock.h"
 #include "descriptors.h"
 #include "oom.h"
+#include "temporary.h"
 
-static char root[] = "/tmp/seqlstm-test-file-XXXXXX";
+static char root[TEMPORARY_BYTES];
 static struct seqlstm_error err = SEQLSTM_ERROR_INIT;
 
 static int enter(void **state)
 {
     (void)state;
-    return mkdtemp(root) && chdir(root) == 0 ? 0 : -1;
+    return mkdtemp(temporary_template(root, "file")) && chdir(root) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
     (void)state;
-    char command[64];
+    char command[TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s", root);
     return chdir("/") == 0 ? system(command) : -1;
 }
@@ -305,9 +306,9 @@ static void paths_are_text(void **state)
 static void mapped_files_may_change(void **state)
 {
     (void)state;
-    char path[] = "/tmp/seqlstm-map-XXXXXX", out[8];
+    char path[TEMPORARY_BYTES], out[8];
     struct sl_file_map map, empty = {0};
-    int fd = mkstemp(path);
+    int fd = mkstemp(temporary_template(path, "map"));
     assert_int_equal(write(fd, "0123456789", 10), 10);
     assert_int_equal(sl_file_map_open(path, &map, &err), SEQLSTM_OK);
     assert_int_equal(sl_file_map_read(&map, path, map.data + 2, 8, out, &err), SEQLSTM_OK);

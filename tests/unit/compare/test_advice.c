@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "golden.h"
+#include "temporary.h"
 
 #include "base/value/buf.h"
 #include "compare/advice.h"
@@ -82,8 +83,8 @@ seqlstm_status __wrap_sl_session_take_turn(struct sl_session *session, struct sl
 
 static seqlstm_status find(struct trials *trials, struct sl_timeline_advices *advices)
 {
-    char path[] = "/tmp/seqlstm-advice-XXXXXX";
-    const int file = mkstemp(path);
+    char path[TEMPORARY_BYTES];
+    const int file = mkstemp(temporary_template(path, "advice"));
     assert_true(file >= 0 && dprintf(file, text, trials->records) > 0);
     close(file);
     struct sl_model_request model = {.path = path};

@@ -16,6 +16,7 @@
 #include "data/text/word_edges.h"
 #include "data/text/word_table.h"
 #include "data/text/word_vectors.h"
+#include "temporary.h"
 
 enum { LONGEST = 700, WORDS = 3000, KINDS = 300 };
 
@@ -124,8 +125,8 @@ static void test_numbers(void **state)
 static int64_t load_vectors(const char *text, float *table, struct seqlstm_error *err)
 {
     static const struct sl_vocabulary_entry words[] = {{"a", 1, 1}, {"b c", 3, 1}, {"d", 1, 1}};
-    char path[] = "/tmp/seqlstm-vectors-XXXXXX";
-    const int file = mkstemp(path);
+    char path[TEMPORARY_BYTES];
+    const int file = mkstemp(temporary_template(path, "vectors"));
     assert_int_equal(write(file, text, strlen(text)), strlen(text));
     close(file);
     struct sl_vocabulary *vocabulary = NULL;

@@ -18,14 +18,14 @@
 #include "base/system/file_writer.h"
 #include "dispatch/cost/cost_cache.h"
 #include "oom.h"
+#include "temporary.h"
 
 static char folder[256], path[300];
 
 static int make_folder(void **state)
 {
     (void)state;
-    snprintf(folder, sizeof folder, "/tmp/seqlstm-costs-XXXXXX");
-    assert_non_null(mkdtemp(folder));
+    assert_non_null(mkdtemp(temporary_template(folder, "costs")));
     snprintf(path, sizeof path, "%s/costs", folder);
     return 0;
 }

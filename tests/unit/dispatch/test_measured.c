@@ -7,6 +7,7 @@
 #include "model_fixture.h"
 #include "ok.h"
 #include "registry_fixture.h"
+#include "temporary.h"
 
 #include "dispatch/cost/cost_cache.h"
 #include "dispatch/cost/estimate.h"
@@ -90,7 +91,7 @@ struct world {
     struct sl_graph *graph;
     struct sl_profiles profiles;
     struct sl_cost_cache *cache;
-    char folder[64];
+    char folder[TEMPORARY_BYTES];
 };
 
 /* Layers b and c have the same work; a needs no gradient of its input, and d is larger. */
@@ -118,8 +119,7 @@ static int open_world(void **state)
     const struct sl_graph_request wanted = {.model = w.loaded.model, .facts = &facts, .phase = SL_PHASE_TRAIN};
     ok(sl_graph_create(&wanted, &w.graph, &err), &err);
     ok(sl_profiles_add(&w.profiles, 4, lengths, NULL, 1, &err), &err);
-    strcpy(w.folder, "/tmp/seqlstm-measured-XXXXXX");
-    assert_non_null(mkdtemp(w.folder));
+    assert_non_null(mkdtemp(temporary_template(w.folder, "measured")));
     ok(sl_cost_cache_open(w.folder, &w.cache, &err), &err);
     *state = &w;
     return 0;

@@ -18,6 +18,7 @@
 #include "registry/registry.h"
 #include "registry/search.h"
 #include "oom.h"
+#include "temporary.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -159,7 +160,7 @@ static void many_files_are_found_in_order(void **state)
 {
     (void)state;
     enum { EACH = 41 };
-    char folders[2][32], path[128];
+    char folders[2][TEMPORARY_BYTES], path[TEMPORARY_BYTES + 32];
     const char *names[2], **files;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_arena arena;
@@ -167,8 +168,7 @@ static void many_files_are_found_in_order(void **state)
     uint32_t count;
     sl_arena_init(&arena);
     for (int f = 0; f < 2; f++) {
-        strcpy(folders[f], "/tmp/seqlstm-search-XXXXXX");
-        names[f] = mkdtemp(folders[f]);
+        names[f] = mkdtemp(temporary_template(folders[f], "search"));
         assert_non_null(names[f]);
         for (int k = EACH; k-- > 0;) {
             snprintf(path, sizeof path, "%s/libseqlstm_backend_x%02d.so", names[f], k);

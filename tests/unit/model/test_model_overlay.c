@@ -2,6 +2,7 @@
 /* Several files and flags into one model: overlays, includes, --set, variables in paths, and what the
  * messages then call the place. */
 #include "model_fixture.h"
+#include "temporary.h"
 
 #include <stdio.h>
 #include <sys/stat.h>
@@ -17,13 +18,13 @@
     "  - {type: dense, units: from_target}\n"                                                                          \
     "train: {epochs: 1, optimizer: adam}\n"
 
-static char folder[] = "/tmp/seqlstm-overlay-XXXXXX";
+static char folder[TEMPORARY_BYTES];
 
 static int make_folder(void **state)
 {
     (void)state;
-    char path[64];
-    if (mkdtemp(folder) == NULL || chdir(folder) != 0)
+    char path[TEMPORARY_BYTES + 8];
+    if (mkdtemp(temporary_template(folder, "overlay")) == NULL || chdir(folder) != 0)
         return -1;
     snprintf(path, sizeof path, "%s/sub", folder);
     return mkdir(path, 0700);
@@ -32,7 +33,7 @@ static int make_folder(void **state)
 static int remove_folder(void **state)
 {
     (void)state;
-    char command[96];
+    char command[TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s", folder);
     return chdir("/") != 0 || system(command) != 0;
 }

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "temporary.h"
 #include "base/value/buf.h"
 #include "data/batch/batcher.h"
 #include "data/dataset/dataset.h"
@@ -35,7 +36,7 @@
 #define MODEL_REGRESS_STEPS "[{type: lstm, units: 3, return_sequences: true}, {type: output}]"
 #define MODEL_DENSE         "[{type: dense, units: 3}, {type: output}]"
 
-static char data_folder[64];
+static char data_folder[TEMPORARY_BYTES];
 static int data_descriptors;
 
 static inline int data_setup(void **state)
@@ -43,7 +44,10 @@ static inline int data_setup(void **state)
     (void)state;
     data_descriptors = descriptors_count();
     /* In memory where that can be: thousands of files are written and removed. */
-    strcpy(data_folder, access("/dev/shm", W_OK) == 0 ? "/dev/shm/seqlstm-data-XXXXXX" : "/tmp/seqlstm-data-XXXXXX");
+    if (access("/dev/shm", W_OK) == 0)
+        strcpy(data_folder, "/dev/shm/seqlstm-data-XXXXXX");
+    else
+        temporary_template(data_folder, "data");
     return mkdtemp(data_folder) ? 0 : -1;
 }
 

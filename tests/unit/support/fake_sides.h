@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "golden.h"
+#include "temporary.h"
 
 #include "base/operation/op_signature.h"
 #include "base/system/pool.h"
@@ -225,8 +226,8 @@ seqlstm_status __wrap_sl_local_side_open(const struct sl_local_side_request *req
 /* A session of the model `text`; its options have one thread. */
 static struct sl_session *fake_session(const char *text)
 {
-    char path[] = "/tmp/seqlstm-sides-XXXXXX";
-    const int file = mkstemp(path);
+    char path[TEMPORARY_BYTES];
+    const int file = mkstemp(temporary_template(path, "sides"));
     assert_true(file >= 0 && write(file, text, strlen(text)) == (ssize_t)strlen(text));
     close(file);
     struct sl_model_request model = {.path = path};

@@ -10,13 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char scratch_folder[64];
+#include "temporary.h"
+
+static char scratch_folder[TEMPORARY_BYTES];
 
 static inline int scratch_make(void **state)
 {
     (void)state;
-    strcpy(scratch_folder, "/tmp/seqlstm-unit-XXXXXX");
-    return mkdtemp(scratch_folder) ? 0 : -1;
+    return mkdtemp(temporary_template(scratch_folder, "unit")) ? 0 : -1;
 }
 
 static inline int scratch_remove(void **state)

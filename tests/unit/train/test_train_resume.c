@@ -15,9 +15,10 @@
 
 #include "descriptors.h"
 #include "oom.h"
+#include "temporary.h"
 #include "train/checkpoint/checkpoint.h"
 
-static char root[64];
+static char root[TEMPORARY_BYTES];
 static int descriptors;
 
 #include "train_world.h"
@@ -30,8 +31,7 @@ static int make_root(void **state)
     strcpy(root, "/dev/shm/sl-resume-XXXXXX");
     if (mkdtemp(root))
         return 0;
-    strcpy(root, "/tmp/sl-resume-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temporary_template(root, "resume")) ? 0 : -1;
 }
 
 static int remove_root(void **state)

@@ -13,8 +13,9 @@
 #include <dirent.h>
 
 #include "dump_file.h"
+#include "temporary.h"
 
-static char root[64];
+static char root[TEMPORARY_BYTES];
 
 #include "train_world.h"
 
@@ -273,8 +274,7 @@ static void whole_runs(void **state)
 static int make_root(void **state)
 {
     (void)state;
-    strcpy(root, "/tmp/seqlstm-story-XXXXXX");
-    return mkdtemp(root) ? 0 : -1;
+    return mkdtemp(temporary_template(root, "story")) ? 0 : -1;
 }
 
 static int remove_root(void **state)
