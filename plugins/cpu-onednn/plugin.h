@@ -17,6 +17,7 @@
 #ifndef ODN_PLUGIN_H
 #define ODN_PLUGIN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -37,6 +38,7 @@ struct seqlstm_instance {
     dnnl_primitive_attr_t attr; /* the caller provides the scratchpad */
     int32_t members_max;        /* the most members that one call uses; bounds workspaces */
     int32_t level;              /* x86-64 psABI level of the processor */
+    _Atomic int32_t inferences; /* recurrent operations of inference; they share a number of idle primitives */
 };
 
 struct odn_operation;

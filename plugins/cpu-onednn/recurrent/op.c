@@ -19,6 +19,8 @@ static void destroy(struct seqlstm_op *op)
     if (r == NULL)
         return;
     odn_entries_destroy(r);
+    if (!op->training)
+        atomic_fetch_sub(&op->instance->inferences, 1);
     for (int k = 0; k < ODN_KINDS; k++) {
         odn_packing_release(&r->kind[k]);
         for (int w = 0; w < ODN_WEIGHTS; w++) {
@@ -39,6 +41,8 @@ static seqlstm_status create(struct seqlstm_op *op, struct seqlstm_error *err)
     if (r == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a recurrent operation");
     op->recurrent = r;
+    if (!op->training)
+        atomic_fetch_add(&op->instance->inferences, 1);
     r->op = op;
     r->desc = &op->desc.recurrent;
     pthread_mutex_init(&r->lock, NULL);

@@ -2,7 +2,8 @@
 /* Primitives of recurrent layers by shape, and each operation's cache of them and of their calls.
  *
  * Invariant: entries in use are never destroyed. At most ODN_ENTRIES_IDLE idle ones are kept; the least recently used
- * go first. */
+ * go first. Operations of inference have equal shares of ODN_ENTRIES_INFERENCE, if that is less: those of all models,
+ * workers and uses of a server are in one process, and meet ever new shapes. */
 #include "cpu-onednn/recurrent/recurrent.h"
 
 /* The descriptors of one pass; element i of the arrays is used if given[i] is set. */
@@ -240,8 +241,17 @@ seqlstm_status odn_calls_acquire(struct odn_recurrent *r, const struct odn_entry
     return status;
 }
 
+static int get_most_idle(const struct odn_recurrent *r)
+{
+    const int32_t sharing = r->training ? 1 : atomic_load(&r->op->instance->inferences);
+    const int share = ODN_ENTRIES_INFERENCE / (sharing > 0 ? sharing : 1);
+    if (share < ODN_ENTRIES_LEAST)
+        return ODN_ENTRIES_LEAST;
+    return share < ODN_ENTRIES_IDLE ? share : ODN_ENTRIES_IDLE;
+}
+
 /* Destroys the least recently used idle entry if there are too many. */
-static void trim(struct odn_recurrent *r)
+static bool trim_one(struct odn_recurrent *r)
 {
     int idle = 0;
     struct odn_entry **oldest = NULL;
@@ -251,11 +261,12 @@ static void trim(struct odn_recurrent *r)
             if (oldest == NULL || (*at)->used < (*oldest)->used)
                 oldest = at;
         }
-    if (idle <= ODN_ENTRIES_IDLE)
-        return;
+    if (idle <= get_most_idle(r))
+        return false;
     struct odn_entry *entry = *oldest;
     *oldest = entry->next;
     entry_destroy(r, entry);
+    return true;
 }
 
 void odn_calls_release(struct odn_recurrent *r, struct odn_calls *calls)
@@ -267,8 +278,9 @@ void odn_calls_release(struct odn_recurrent *r, struct odn_calls *calls)
     calls->next = entry->idle;
     entry->idle = calls;
     entry->used = ++r->clock;
-    if (--entry->references == 0)
-        trim(r);
+    bool over = --entry->references == 0;
+    while (over)
+        over = trim_one(r);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -250,7 +250,8 @@ seqlstm_status odn_calls_acquire(struct odn_recurrent *r, const struct odn_entry
 /* May be NULL. Keeps the entry with these calls for later while few are idle. [any thread] */
 void odn_calls_release(struct odn_recurrent *r, struct odn_calls *calls);
 void odn_entries_destroy(struct odn_recurrent *r);
-enum { ODN_ENTRIES_IDLE = 128 }; /* the largest number of idle entries */
+/* The largest number of idle entries: of an operation, and of all of inference, of which each may have a few. */
+enum { ODN_ENTRIES_IDLE = 128, ODN_ENTRIES_INFERENCE = 512, ODN_ENTRIES_LEAST = 16 };
 
 /* ---- layouts.c ------------------------------------------------------------------------- */
 

@@ -140,6 +140,36 @@ static void primitives_are_kept_in_bounded_number(void **state)
     table->op_destroy(op);
 }
 
+static void bind_all(struct seqlstm_op *op)
+{
+    static struct batch b;
+    for (int32_t steps = 1; steps <= 3; steps++)
+        for (int32_t n = 1; n <= SEQUENCES; n++) {
+            batch_fill(&b, n, steps, steps);
+            bind_once(op, &b);
+        }
+}
+
+/* Eight of inference keep what four would keep; when the others have gone, the rest has more again. */
+static void operations_of_inference_share_what_is_kept(void **state)
+{
+    (void)state;
+    enum { OPS = 8, ALL = 512 };
+    struct seqlstm_op *ops[OPS];
+    for (int k = 0; k < OPS; k++)
+        ops[k] = make_lstm(4, SEQLSTM_MODE_INFERENCE, "sliced");
+    const int64_t before = host.memory.live_blocks;
+    for (int k = 0; k < OPS; k++)
+        bind_all(ops[k]);
+    assert_int_equal(host.memory.live_blocks - before, 2 * ALL);
+    for (int k = 1; k < OPS; k++)
+        table->op_destroy(ops[k]);
+    const int64_t left = host.memory.live_blocks;
+    bind_all(ops[0]);
+    assert_int_equal(host.memory.live_blocks - left, 2 * (KEPT - ALL / OPS));
+    table->op_destroy(ops[0]);
+}
+
 /* With a host that has no memory. */
 static seqlstm_status rebind(struct seqlstm_binding *binding, const struct batch *b)
 {
@@ -498,6 +528,7 @@ int main(void)
         cmocka_unit_test(memory_is_bounded_whatever_shapes_come),
 #endif
         cmocka_unit_test(primitives_are_kept_in_bounded_number),
+        cmocka_unit_test(operations_of_inference_share_what_is_kept),
         cmocka_unit_test(bindings_take_shapes_that_others_had),
         cmocka_unit_test(bindings_have_room_for_so_many_rectangles),
         cmocka_unit_test(smaller_batches_leave_more_idle),
