@@ -21,7 +21,7 @@ what the server reaches with its own. A p99 in brackets is of batches that fall 
 
 With --first it starts servers of one run of configs/adding-problem.yaml, and times the request that each gets when it has told its address.
 
-With --queue it simulates what 99th percentiles one worker can have that nothing disturbs, and what a single pause does to them: batches of up to 64
+With --queue it simulates what 99th percentiles one worker can have that nothing disturbs, and what pauses do to them: batches of up to 64
 whole sequences, with the times of a tagger of 2 x 256 units both ways on a Zen 5. Lengths are random too (geometric), of 12 steps on average. The
 highest throughput is that of 256 connections.
 """
@@ -144,6 +144,8 @@ def measure(program, run, options):
 
     tell('highest / no server', [report['closed']['answers'] / report['offline'] for report in closed], 3)
     padded = find_highest(program, run, options, '--batching', 'padded')['closed']['answers']
+    if min(top, padded) <= 0:
+        raise SystemExit(f'{name}: no request was answered in {CLOSED * options.seconds} s: measure for longer (--seconds)')
     own, common = [part * top for part in PARTS], [part * padded for part in PADDED_PARTS]
     with tempfile.NamedTemporaryFile(suffix='.csv') as file:
         with watch_processors(program) as pauses:
@@ -217,12 +219,12 @@ def simulate_highest(seconds=3):
     return done / now
 
 
-def simulate_p99(rate, seconds, pause, seed):
+def simulate_p99(rate, seconds, pauses, seed):
     source, arrivals, now = random.Random(seed), [], 0.0
     while now < seconds:
         now += source.expovariate(rate)
         arrivals.append((now, draw_length(source)))
-    return queue.find_p99(queue.simulate(TAGGER, arrivals, queue.Pauses([(seconds / 2, pause * 1e-3)] if pause else [])))
+    return queue.find_p99(queue.simulate(TAGGER, arrivals, queue.Pauses(pauses)))
 
 
 def simulate():
@@ -230,9 +232,11 @@ def simulate():
     print(f'highest: {highest:.0f} requests a second; 99th percentiles as multiples of a request alone, medians of 3')
     for part in PARTS:
         for seconds in (3, 10):
-            for pause in (0, 10, 20, 50):
-                p99 = statistics.median(simulate_p99(part * highest, seconds, pause, seed) for seed in (1, 2, 3))
-                print(f'at {part}, {seconds} s, one pause of {pause} ms: {p99 / ALONE:.1f}', flush=True)
+            middle, each = seconds / 2, [(0.5 + k, 4e-3) for k in range(seconds)]
+            for what, pauses in (('no pause', []), ('one pause of 10 ms', [(middle, 10e-3)]), ('one pause of 20 ms', [(middle, 20e-3)]),
+                                 ('one pause of 50 ms', [(middle, 50e-3)]), ('a pause of 4 ms each second', each)):
+                p99 = statistics.median(simulate_p99(part * highest, seconds, pauses, seed) for seed in (1, 2, 3))
+                print(f'at {part}, {seconds} s, {what}: {p99 / ALONE:.1f}', flush=True)
 
 
 def print_table(titles, rows):

@@ -65,7 +65,7 @@ static void *look(void *context)
 static void start(struct watch *watch, int processor)
 {
     pthread_attr_t attributes;
-    const struct sched_param priority = {.sched_priority = 1};
+    const struct sched_param priority = {.sched_priority = 50};
     cpu_set_t own;
     CPU_ZERO(&own);
     CPU_SET(processor, &own);
