@@ -42,23 +42,8 @@ static seqlstm_status watch(void *context, struct sl_exec *exec, const struct sl
 /* The whole model reads a text after its source. */
 static void read_text(struct part *whole, int32_t record, const struct sl_hypothesis *text, struct seen *seen)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const int32_t length = (int32_t)text->count + text->ended, source = source_lengths[record];
-    const struct sl_batch_shape shape = {.sequences = 1,
-                                         .lengths = &length,
-                                         .source_lengths = &source,
-                                         .source_kind = SL_FIELD_IDS,
-                                         .source_features = 1,
-                                         .input_kind = SL_FIELD_IDS,
-                                         .input_features = 1,
-                                         .input_on_steps = true};
-    struct sl_batch *batch = NULL;
-    ok(sl_batch_create(&shape, &batch, &err), &err);
-    for (int64_t t = 0; t < source; t++)
-        ((int32_t *)batch->source.input.ids)[t] = source_token(record, t);
-    for (int64_t t = 0; t < length; t++)
-        ((int32_t *)batch->input.ids)[t] = t ? text->ids[t - 1] : BEGIN;
-    *seen = (struct seen){.sources = source};
+    struct sl_batch *batch = make_text(record, text, BEGIN);
+    *seen = (struct seen){.sources = source_lengths[record]};
     sl_exec_watch(whole->exec, watch, seen);
     run_part(whole, batch);
     sl_exec_watch(whole->exec, NULL, NULL);

@@ -161,22 +161,8 @@ static void parts_equal_the_whole(void **state)
 static double weigh_text(struct part *whole, int64_t record, const struct sl_hypothesis *text, int32_t begin,
                          int32_t end)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    int32_t length = (int32_t)text->count + text->ended, source = source_lengths[record];
-    struct sl_batch_shape shape = {.sequences = 1,
-                                   .lengths = &length,
-                                   .source_lengths = &source,
-                                   .source_kind = SL_FIELD_IDS,
-                                   .source_features = 1,
-                                   .input_kind = SL_FIELD_IDS,
-                                   .input_features = 1,
-                                   .input_on_steps = true};
-    struct sl_batch *batch = NULL;
-    ok(sl_batch_create(&shape, &batch, &err), &err);
-    for (int64_t t = 0; t < source; t++)
-        ((int32_t *)batch->source.input.ids)[t] = source_token(record, t);
-    for (int64_t t = 0; t < length; t++)
-        ((int32_t *)batch->input.ids)[t] = t ? text->ids[t - 1] : begin;
+    struct sl_batch *batch = make_text(record, text, begin);
+    const int64_t length = batch->axis.rows;
     run_part(whole, batch);
     struct sl_field output = sl_exec_get_output(whole->exec);
     double sum = 0;

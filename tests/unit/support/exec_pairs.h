@@ -6,6 +6,8 @@
 
 #include "exec_world.h"
 
+#include "decode/beam.h"
+
 static const char data_pairs[] = "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace}\n";
 
 static const int32_t lengths[] = {4, 3, 3, 1, 1};
@@ -63,6 +65,28 @@ static inline struct sl_batch *make_pairs(bool with_target)
             ((int32_t *)batch->target.ids)[sl_batch_row(batch, k, t)] = target_token(record, t + 1);
         }
     }
+    return batch;
+}
+
+/* A record alone: its source, and what was written for it as the decoder's input. */
+static inline struct sl_batch *make_text(int64_t record, const struct sl_hypothesis *text, int32_t begin)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int32_t length = (int32_t)text->count + text->ended, source = source_lengths[record];
+    const struct sl_batch_shape shape = {.sequences = 1,
+                                         .lengths = &length,
+                                         .source_lengths = &source,
+                                         .source_kind = SL_FIELD_IDS,
+                                         .source_features = 1,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .input_features = 1,
+                                         .input_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t t = 0; t < source; t++)
+        ((int32_t *)batch->source.input.ids)[t] = source_token(record, t);
+    for (int64_t t = 0; t < length; t++)
+        ((int32_t *)batch->input.ids)[t] = t ? text->ids[t - 1] : begin;
     return batch;
 }
 
