@@ -5,6 +5,7 @@
 test_author.py SEQLSTM [--sanitized]
 """
 import json
+import math
 import sys
 
 import installed
@@ -37,25 +38,29 @@ def test_its_layers_run_on_it_and_the_rest_elsewhere(i):
     assert runs and all(not name.startswith('mine') for name in runs.values()), runs
 
 
-def test_its_product_is_faster_than_the_plain_one(i):
-    if SANITIZED:
-        return
+def test_both_variants_are_timed(i):
     plan = json.loads(i.call([i.program, 'plan', 'model.yaml', '--set', 'dispatch.policy=measured', '--json'],
                              cwd=project(i)))
     layer = plan['layers'][0]
-    costs = {f'{one["backend"]}:{one["variant"]}': one['cost_ns'] for one in [layer] + layer['others']}
-    assert costs['mine:blocked'] * 1.5 < costs['mine:plain'], costs  # four times as fast on an idle machine
+    timed = {f'{one["backend"]}:{one["variant"]}': one['cost_from'] for one in [layer] + layer['others']}
+    assert timed['mine:blocked'] == timed['mine:plain'] == 'measured', timed
 
 
-def test_a_and_b_are_compared_as_documented(i):
+def test_its_product_is_faster_than_the_plain_one(i):
+    """As `ab` finds, called as documented. Other work on the machine only adds time, and may add it to one side of a
+    try. So the least time of each side counts, and a try that shows the difference, which is fourfold, is the last."""
     if SANITIZED:
         return
-    file = './build/libseqlstm_backend_mine.so'
-    report = json.loads(i.call([i.program, 'ab', 'model.yaml', '--a', f'{file}:blocked', '--b', f'{file}:plain', '--rounds',
-                                '3', '--threads', '1', '--json'], cwd=project(i)))
-    assert report['numeric_ok'] and report['step']['ratio'] > 1.2, report  # the plain product is slower
-    layer, = [layer for layer in report['layers'] if layer['name'] == 'lstm_1']
-    assert layer['error_over_tolerance'] < 1, layer
+    file, least = './build/libseqlstm_backend_mine.so', {'a_ns': math.inf, 'b_ns': math.inf}
+    for _ in range(6):
+        report = json.loads(i.call([i.program, 'ab', 'model.yaml', '--a', f'{file}:blocked', '--b', f'{file}:plain',
+                                    '--rounds', '3', '--threads', '1', '--json'], cwd=project(i)))
+        layer, = [layer for layer in report['layers'] if layer['name'] == 'lstm_1']
+        assert report['numeric_ok'] and layer['error_over_tolerance'] < 1, layer
+        least = {side: min(time, layer[side]) for side, time in least.items()}
+        if least['b_ns'] > 2 * least['a_ns']:
+            return
+    assert False, least
 
 
 def test_both_variants_train_to_the_same_numbers(i):
