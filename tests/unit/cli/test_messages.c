@@ -131,6 +131,42 @@ static void test_notes(void **state)
     capture_expect("one 1\ntwo\nthree\nalways\\x07\t|\n");
 }
 
+/* Findings about files are shown once. `-q` shows errors alone, and what is being measured shows warnings to no one. */
+static void test_findings_and_quiet(void **state)
+{
+    static const struct {
+        int verbosity;
+        bool mute, warns, fails, shown;
+    } rows[] = {
+        {0, false, true, false, true},   {-1, false, true, false, false}, {-1, false, true, true, true},
+        {-1, false, false, true, true},  {0, true, true, false, false},   {0, true, true, true, true},
+        {1, false, false, false, false}, {1, false, true, false, true},
+    };
+    const struct sl_place nowhere = {0};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct cli_context cli = make_context();
+        struct sl_buf out = {0};
+        assert_int_equal(sl_diagnostics_create(&cli.diagnostics, NULL), SEQLSTM_OK);
+        cli.verbosity = rows[k].verbosity;
+        cli.mute = rows[k].mute;
+        if (rows[k].warns)
+            sl_diagnostics_addf(cli.diagnostics, "W0001", nowhere, "odd");
+        if (rows[k].fails)
+            sl_diagnostics_addf(cli.diagnostics, "E0301", nowhere, "wrong");
+        capture_begin();
+        cli_show_diagnostics(&cli);
+        cli_show_diagnostics(&cli);
+        capture_end(&out);
+        const char *text = sl_buf_text(&out), *error = strstr(text, "wrong");
+        if ((text[0] != '\0') != rows[k].shown || (error != NULL) != rows[k].fails ||
+            (error && strstr(error + 1, "wrong")))
+            fail_msg("row %zu: %s", k, text);
+        sl_buf_deinit(&out);
+        sl_diagnostics_destroy(cli.diagnostics);
+    }
+}
+
 static void test_the_live_line_is_cleared_once(void **state)
 {
     (void)state;
@@ -333,6 +369,7 @@ int main(void)
         cmocka_unit_test(test_what_has_no_message),
         cmocka_unit_test(test_ranks_name_themselves),
         cmocka_unit_test(test_notes),
+        cmocka_unit_test(test_findings_and_quiet),
         cmocka_unit_test(test_the_live_line_is_cleared_once),
         cmocka_unit_test(test_long_lines_are_whole),
         cmocka_unit_test(test_who_draws_a_line),

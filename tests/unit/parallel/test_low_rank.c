@@ -124,6 +124,42 @@ static void zeros_and_nan_do_no_harm(void **state)
     sl_low_rank_destroy(m);
 }
 
+/* The sum of a factor may overflow on another rank, or be its NaN: the update is left out, and nothing of it stays. */
+static void factors_that_are_not_finite_do_no_harm(void **state)
+{
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY};
+    for (int64_t which = 0; which < 6; which++) {
+        struct sl_low_rank *m = make();
+        float values[ELEMS], error[ELEMS], before[ELEMS];
+        int64_t elems;
+        for (int64_t i = 0; i < ELEMS; i++) {
+            values[i] = draw(5, i);
+            error[i] = before[i] = draw(6, i);
+        }
+        sl_low_rank_begin(m, values, error);
+        float *p = sl_low_rank_get_p(m, &elems);
+        assert_int_equal(elems, ROWS * RANK);
+        if (which < 3)
+            p[elems - 1] = bad[which];
+        sl_low_rank_turn(m, values);
+        float *q = sl_low_rank_get_q(m, &elems);
+        assert_int_equal(elems, COLUMNS * RANK);
+        if (which >= 3)
+            q[elems - 1] = bad[which - 3];
+        sl_low_rank_end(m, values, error);
+        assert_memory_equal(error, before, sizeof error);
+        for (int64_t i = 0; i < ELEMS; i++)
+            assert_true(isnan(values[i]));
+        memset(error, 0, sizeof error);
+        for (int64_t i = 0; i < ELEMS; i++)
+            values[i] = before[i] = draw(7, i / COLUMNS) * draw(8, i % COLUMNS);
+        add_alone(m, values, error);
+        assert_near(values, before, 1e-5f);
+        sl_low_rank_destroy(m);
+    }
+}
+
 /* Rows and columns that are no multiples of what is computed at once: of low rank, and of none. */
 static void all_shapes_are_computed(void **state)
 {
@@ -228,6 +264,7 @@ int main(void)
         cmocka_unit_test(factors_find_the_largest_singular_values),
         cmocka_unit_test(nothing_is_lost),
         cmocka_unit_test(zeros_and_nan_do_no_harm),
+        cmocka_unit_test(factors_that_are_not_finite_do_no_harm),
         cmocka_unit_test(all_shapes_are_computed),
         cmocka_unit_test(only_large_matrices_pay),
         cmocka_unit_test(blocks_of_columns_give_the_products),
