@@ -19,7 +19,6 @@
 #include "oom.h"
 #include "scratch.h"
 #include "train/checkpoint/checkpoint.h"
-#include "train/checkpoint/checksums.h"
 #include "train/metrics_log.h"
 #include "train/checkpoint/weights.h"
 #include "train/tensorboard_log.h"
@@ -440,57 +439,10 @@ static void the_newest_and_the_best_stay(void **state)
     }
 }
 
-/* ---- checksums --------------------------------------------------------------------------------------- */
-
-static char said[1000];
-
-static void keep(void *context, enum sl_log_level level, const char *message)
-{
-    (void)context;
-    (void)level;
-    strcat(strcat(said, message), "\n");
-}
-
-/* Of a file that is not wholly as the program writes it no entry is used: it may be of another program or version. */
-static void checksums_are_used_only_from_a_sound_file(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        bool sound;
-    } files[] = {
-        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\"}}", true},
-        {"{\"schema\": \"seqlstm.checksums/2\", \"files\": {\"a\": \"0123456789abcdef\"}}", false},
-        {"{\"schema\": \"seqlstm.checksums/1 \", \"files\": {\"a\": \"0123456789abcdef\"}}", false},
-        {"{\"schema\": \"\", \"files\": {\"a\": \"0123456789abcdef\"}}", false},
-        {"{\"schema\": 1, \"files\": {\"a\": \"0123456789abcdef\"}}", false},
-        {"{\"files\": {\"a\": \"0123456789abcdef\"}}", false},
-        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": [\"a\", \"0123456789abcdef\"]}", false},
-        {"{\"schema\": \"seqlstm.checksums/1\"}", false},
-        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\", \"b\": \"0123\"}}", false},
-        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\", \"b\": 1}}", false},
-        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789ABCDEF\"}}", false},
-        {"[\"seqlstm.checksums/1\"]", false},
-        {"", false},
-    };
-    static const char *const names[] = {"a", NULL};
-    const struct sl_log log = {.write = keep, .level = SL_LOG_WARN};
-    assert_int_equal(sl_file_write(scratch_path("a"), "other", 5, NULL), SEQLSTM_OK);
-    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
-        said[0] = 0;
-        assert_int_equal(sl_file_write(scratch_path("checksums.json"), files[i].text, strlen(files[i].text), NULL),
-                         SEQLSTM_OK);
-        sl_checksums_compare(scratch_folder, names, &log);
-        if (!strstr(said, "was changed after") != !files[i].sound || !strstr(said, "is damaged") == !files[i].sound)
-            fail_msg("%s: it says `%s`", files[i].text, said);
-    }
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_come_back),
-        cmocka_unit_test(checksums_are_used_only_from_a_sound_file),
         cmocka_unit_test(foreign_weights_are_told),
         cmocka_unit_test(states_are_exact),
         cmocka_unit_test(every_word_of_the_state_is_kept),

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The module `sentencepiece`: what is learned from lines, pieces of models and of texts, and models that are none.
+ * Skipped where the module is not built. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/system/file_writer.h"
+#include "base/value/buf.h"
+#include "data/text/pieces.h"
+#include "model/data_config.h"
+#include "scratch.h"
+
+#define BLANK "\xe2\x96\x81"
+
+enum { SIZE = 24 };
+
+struct lines {
+    const char *const *texts; /* until NULL */
+    int times, at;
+};
+
+/* Each line with its length, not its NUL. */
+static const char *next(void *context, uint64_t *out_bytes)
+{
+    struct lines *lines = context;
+    const char *text = lines->texts[lines->at];
+    if (text == NULL && --lines->times > 0)
+        text = lines->texts[lines->at = 0];
+    lines->at += text != NULL;
+    *out_bytes = text ? strcspn(text, "|") : 0;
+    return text;
+}
+
+static const char *const texts[] = {"tap tap pat", "", "jog log gog|qqqq", "", "emu emu", NULL};
+
+static seqlstm_status learn(int64_t size, enum sl_pieces_method method, struct sl_pieces **out,
+                            struct seqlstm_error *err)
+{
+    static const char *const specials[] = {"unk", "eos"};
+    const struct sl_tokenizer tokenizer = {
+        .type = SL_TOKENIZER_SENTENCEPIECE, .vocab_size = size, .method = method, .specials = {specials, 2}};
+    struct lines lines = {.texts = texts, .times = 8};
+    return sl_pieces_train(&tokenizer, "some.txt", next, &lines, out, err);
+}
+
+static bool has_piece(const struct sl_pieces *pieces, const char *text)
+{
+    for (int64_t id = 0; id < sl_pieces_get_count(pieces); id++) {
+        size_t bytes;
+        const char *piece = sl_pieces_get(pieces, id, &bytes);
+        if (bytes == strlen(text) && memcmp(piece, text, bytes) == 0)
+            return true;
+    }
+    return false;
+}
+
+static void emit(void *out, const char *piece, uint64_t bytes)
+{
+    sl_buf_append(out, piece, bytes);
+    sl_buf_append_char(out, ' ');
+}
+
+static bool is_absent(void)
+{
+    struct sl_pieces *pieces = NULL;
+    const bool absent = sl_pieces_open("", 0, &pieces, NULL) == SEQLSTM_UNAVAILABLE;
+    if (absent)
+        print_message("# the module is not built\n");
+    return absent;
+}
+
+/* Lines count to the last one, empty ones between them too, and each to its length. */
+static void test_all_lines_are_learned_from(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    static const int64_t sizes[] = {[SL_PIECES_BPE] = SIZE, [SL_PIECES_UNIGRAM] = 14}; /* the text has no more */
+    for (int method = SL_PIECES_BPE; method <= SL_PIECES_UNIGRAM; method++) {
+        struct sl_pieces *pieces = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        if (learn(sizes[method], (enum sl_pieces_method)method, &pieces, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(sl_pieces_get_count(pieces),
+                         sizes[method] - 1); /* two specials take the place of the unknown piece */
+        for (const char *letter = "tapjoglemu"; *letter; letter++)
+            assert_true(has_piece(pieces, (char[]){*letter, 0}));
+        assert_false(has_piece(pieces, "q"));
+        assert_false(has_piece(pieces, "<unk>")); /* it is there, and has no text */
+        assert_true(has_piece(pieces, ""));
+        sl_pieces_close(pieces);
+    }
+}
+
+/* A model that comes from its bytes is the one that was learned; text that is unknown comes out as it is. */
+static void test_texts_are_cut(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    static const char text[] = "tap qjog emu|tap";
+    struct sl_pieces *learned = NULL, *opened = NULL;
+    struct sl_buf out = {0}, again = {0};
+    size_t bytes, opened_bytes;
+    assert_int_equal(learn(SIZE, SL_PIECES_BPE, &learned, NULL), SEQLSTM_OK);
+    const void *model = sl_pieces_get_model(learned, &bytes);
+    assert_int_equal(sl_pieces_open(model, bytes, &opened, NULL), SEQLSTM_OK);
+    const void *kept = sl_pieces_get_model(opened, &opened_bytes);
+    assert_true(kept != model && opened_bytes == bytes && memcmp(kept, model, bytes) == 0);
+    assert_int_equal(sl_pieces_cut(learned, text, strcspn(text, "|"), emit, &again, NULL), SEQLSTM_OK);
+    sl_pieces_close(learned);
+    assert_int_equal(sl_pieces_cut(opened, text, strcspn(text, "|"), emit, &out, NULL), SEQLSTM_OK);
+    assert_string_equal(sl_buf_text(&out), sl_buf_text(&again));
+    assert_string_equal(sl_buf_text(&out), BLANK "tap " BLANK " q j og " BLANK "emu ");
+    sl_pieces_close(opened);
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&again);
+}
+
+static void test_what_is_no_model(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    struct sl_pieces *pieces = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char expected[400];
+    assert_int_equal(sl_pieces_open("no model", 8, &pieces, &err), SEQLSTM_CORRUPT_DATA);
+    assert_memory_equal(err.message, "sentencepiece: ", strlen("sentencepiece: "));
+    assert_int_equal(sl_file_write(scratch_path("x.model"), "no model", 8, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_pieces_load(scratch_path("x.model"), &pieces, &err), SEQLSTM_CORRUPT_DATA);
+    snprintf(expected, sizeof expected, "%s: no model of sentencepiece: sentencepiece: ", scratch_path("x.model"));
+    assert_memory_equal(err.message, expected, strlen(expected));
+    assert_int_equal(learn(2, SL_PIECES_BPE, &pieces, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(err.message, "`vocab_size: 2` has no room for pieces beside the specials");
+    assert_int_equal(learn(500, SL_PIECES_BPE, &pieces, &err), SEQLSTM_CORRUPT_DATA);
+    static const char many[] = "some.txt: `vocab_size: 500` cannot be learned from the training split: sentencepiece: ";
+    assert_memory_equal(err.message, many, strlen(many));
+    assert_null(pieces);
+}
+
+static int begin(void **state)
+{
+    char folder[4096];
+    const char *build = getenv("SEQLSTM_BUILD");
+    snprintf(folder, sizeof folder, "%s/modules", build ? build : "build");
+    setenv("SEQLSTM_MODULE_PATH", folder, 1);
+    return scratch_make(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_all_lines_are_learned_from),
+        cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_what_is_no_model),
+    };
+    return cmocka_run_group_tests(tests, begin, scratch_remove);
+}
