@@ -9,6 +9,7 @@
 #include "base/system/file_writer.h"
 #include "data/batch/batcher.h"
 #include "exec/exec.h"
+#include "exec/owners.h"
 #include "ok.h"
 #include "scratch.h"
 #include "session/scaling/costs.h"
@@ -36,6 +37,14 @@ seqlstm_status __wrap_sl_exec_update(struct sl_exec *exec, const struct sl_exec_
                                      struct seqlstm_error *err);
 seqlstm_status __real_sl_exec_update(struct sl_exec *exec, const struct sl_exec_update *update, double *out_squares,
                                      struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                          double *out_squares, struct seqlstm_error *err);
+seqlstm_status __real_sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                          double *out_squares, struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                           struct seqlstm_error *err);
+seqlstm_status __real_sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                           struct seqlstm_error *err);
 
 int32_t __wrap_sl_cpu_count(void)
 {
@@ -74,6 +83,68 @@ seqlstm_status __wrap_sl_exec_update(struct sl_exec *exec, const struct sl_exec_
     return __real_sl_exec_update(exec, update, out_squares, err);
 }
 
+/* ---- updates of stages ------------------------------------------------------------------------------------------- */
+
+enum { STAGES_MOST = 4, TURNS_MOST = 1000 };
+
+static int32_t params; /* of the model that is measured */
+
+seqlstm_status __wrap_sl_owners_init(struct sl_owners *owners, const struct sl_plan *plan, const int32_t *bounds,
+                                     int32_t stages, struct seqlstm_error *err);
+seqlstm_status __real_sl_owners_init(struct sl_owners *owners, const struct sl_plan *plan, const int32_t *bounds,
+                                     int32_t stages, struct seqlstm_error *err);
+
+seqlstm_status __wrap_sl_owners_init(struct sl_owners *owners, const struct sl_plan *plan, const int32_t *bounds,
+                                     int32_t stages, struct seqlstm_error *err)
+{
+    params = plan->graph->param_count;
+    assert_true(params < 64);
+    return __real_sl_owners_init(owners, plan, bounds, stages, err);
+}
+
+/* Whose update ran, one after the other, and what it owned. The update of stage k takes stage_ms[k] ms. */
+static struct {
+    const struct sl_exec *execs[STAGES_MOST];
+    uint64_t owned[STAGES_MOST]; /* a bit for each parameter */
+    int32_t count, turns, stages[TURNS_MOST];
+} stage_updates;
+static double stage_ms[STAGES_MOST];
+
+static uint64_t pack(const bool *owned)
+{
+    uint64_t bits = 0;
+    for (int32_t p = 0; p < params; p++)
+        bits |= (uint64_t)owned[p] << p;
+    return bits;
+}
+
+seqlstm_status __wrap_sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                          double *out_squares, struct seqlstm_error *err)
+{
+    int32_t k = 0;
+    while (k < stage_updates.count && stage_updates.execs[k] != exec)
+        k++;
+    assert_true(k < STAGES_MOST && stage_updates.turns < TURNS_MOST);
+    if (k == stage_updates.count) {
+        stage_updates.execs[stage_updates.count++] = exec;
+        stage_updates.owned[k] = pack(owned);
+    }
+    assert_true(stage_updates.owned[k] == pack(owned)); /* each time the same */
+    stage_updates.stages[stage_updates.turns++] = k;
+    now += (int64_t)(stage_ms[k] / 2 * MS);
+    return __real_sl_exec_begin_owned(exec, update, owned, out_squares, err);
+}
+
+seqlstm_status __wrap_sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                           struct seqlstm_error *err)
+{
+    const int32_t k = stage_updates.stages[stage_updates.turns - 1];
+    assert_ptr_equal(exec, stage_updates.execs[k]);
+    assert_true(stage_updates.owned[k] == pack(owned));
+    now += (int64_t)(stage_ms[k] / 2 * MS);
+    return __real_sl_exec_finish_owned(exec, owned, squares, out_squares, err);
+}
+
 /* So many records of 5 steps, in batches of 8. `link`: between stages. */
 static seqlstm_status measure_linked(int records, const char *layers, const char *train,
                                      const struct sl_parallel_config *parallel, int64_t batch_factor,
@@ -100,6 +171,7 @@ static seqlstm_status measure_linked(int records, const char *layers, const char
                                            .piece_exchange_latency_s = link.latency_s};
     interrupt = (struct sl_interrupt){0};
     batches = steps = updates = 0;
+    memset(&stage_updates, 0, sizeof stage_updates);
     return sl_scaling_measure(&setup, costs, err);
 }
 
@@ -224,6 +296,43 @@ static void test_stages(void **state)
     assert_true(fabs(costs[3].stages_ns - 2 * costs[1].stages_ns) < 1e7);
 }
 
+/* Each stage makes its own update, of parameters that no other stage has; the slowest one counts, wherever it is. */
+static void test_updates_of_stages(void **state)
+{
+    static const char deep[] = "  - {type: lstm, units: 3, return_sequences: true}\n"
+                               "  - {type: lstm, units: 3, return_sequences: true}\n";
+    static const struct sl_parallel_config staged = {.data = 1, .pipeline = 3, .pieces = 2};
+    static const double times[][3] = {{4, 6, 8}, {8, 4, 6}, {2, 8, 4}};
+    static const struct {
+        int records;
+        const char *train;
+        int turns; /* of updates */
+    } rows[] = {{80, "", 3 + 10}, {80, ", accumulate: 4", 2}, {16, ", accumulate: 4", 1}};
+    static struct sl_scaling_costs costs;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    tick = 1000;
+    for (size_t k = 0; k < 3 * sizeof rows / sizeof *rows; k++) {
+        const struct sl_scaling_link link = {1e30, 0};
+        memcpy(stage_ms, times[k / 3], sizeof times[0]);
+        ok(measure_linked(rows[k % 3].records, deep, rows[k % 3].train, &staged, 0, link, &costs, &err), &err);
+        assert_int_equal(costs.stages, 3);
+        assert_true(costs.update_ns >= 8 * MS && costs.update_ns < 8.1 * MS);
+        assert_true(stage_updates.count == 3 && stage_updates.turns == 3 * rows[k % 3].turns);
+        for (int32_t t = 0; t < stage_updates.turns; t++)
+            assert_int_equal(stage_updates.stages[t], t % 3);
+        uint64_t all = 0;
+        for (int32_t stage = 0; stage < 3; stage++) {
+            assert_true(stage_updates.owned[stage] != 0 && (stage_updates.owned[stage] & all) == 0);
+            all |= stage_updates.owned[stage];
+        }
+        assert_true(all == (UINT64_C(1) << params) - 1);
+    }
+    tick = 0;
+    memset(stage_ms, 0, sizeof stage_ms);
+    assert_int_equal(updates, 0); /* of the whole model */
+}
+
 static void test_signals_end_it(void **state)
 {
     static struct sl_scaling_costs costs;
@@ -244,6 +353,7 @@ int main(void)
         cmocka_unit_test(test_how_many_batches_run),
         cmocka_unit_test(test_shards),
         cmocka_unit_test(test_stages),
+        cmocka_unit_test(test_updates_of_stages),
         cmocka_unit_test(test_signals_end_it),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
