@@ -74,14 +74,35 @@ def commands(t):
     return re.findall(r'^  (\w+(?: \w+)?)  +\S', t.run('help').text.split('Commands\n')[1], re.M)
 
 
-def test_bash_offers(t):
+# what the usage of a command begins with, what bash calls it, and what zsh does
+OPERANDS = (('model.yaml', 'model', '\'*:model:_files -g "*.y(a|)ml"\''), ('[RUN', 'run', "'*:run:_files -/'"),
+            ('RUN', 'run', "'*:run:_files -/'"), ('FILE', 'file', "'*:file:_files'"), ('SHELL', 'shell', "'1:shell:(bash zsh fish)'"),
+            ('[COMMAND]', 'command', "'*:command:_seqlstm_commands'"), ('', '', ''))
+
+
+def check_operand(name, usage, scripts):
+    """Each shell offers a command what its usage names. Returns the word after which fish must offer files, if any."""
+    _, kind, action = next(row for row in OPERANDS if usage.startswith(row[0]))
+    expect(f"\n    '{name}')\n        operand={kind} flags=" in scripts['bash'], f'bash: {name} takes no {kind}')
+    expect(re.search(rf"\n    '{name}'\)\n        _arguments {re.escape(action)} (\\\n|;;)", scripts['zsh']),
+           f'zsh: {name} takes no {kind}')
+    return {name.split()[-1]} if kind in ('model', 'run', 'file') else set()
+
+
+def test_each_command_is_offered(t):
     expect(set(ask(t, '')) == {name.split()[0] for name in commands(t)}, ask(t, ''))
     expect(ask(t, 'comp') == ['completion'] and ask(t, 'data', '') == ['stats'], 'commands')
+    scripts = {shell: t.run('completion', shell).text for shell in ('bash', 'zsh', 'fish')}
+    takers = set()
     for name in commands(t):
-        lines = t.run('help', *name.split()).text.split('Examples')[-1]
+        text = t.run('help', *name.split()).text
+        lines = text.split('Examples')[-1]
+        takers |= check_operand(name, re.search(rf'^Usage: seqlstm {name} ?(.*)$', text, re.M)[1], scripts)
         flags = {flag for flag, rest in re.findall(r'^ .*?(--[\w-]+)(.*)', lines, re.M) if 'internal:' not in rest}
         offered = set(ask(t, *name.split(), '--'))
         expect(flags == offered or not flags, f'{name}: {flags ^ offered}')
+    files = re.findall(r"^complete -c seqlstm -n '__fish_seen_subcommand_from (\w+)' -F$", scripts['fish'], re.M)
+    expect(sorted(files) == sorted(takers), f'fish offers files to {files}, not to {takers}')
     expect(ask(t, 'run', 'm.yaml', '--progress', '') == ['auto', 'bar', 'lines', 'none'], 'words of a flag')
     t.write('m.yaml', TINY)
     t.write('data.csv', 'a\n')
