@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that measure, on results that the test makes up: what their flags ask for, what they print of the results,
  * and their exit statuses. */
-#include "captured.h"
 #include "golden.h"
 
 #include <math.h>
@@ -15,7 +14,7 @@
 #include "session/scaling/devices.h"
 #include "session/scaling/scaling.h"
 
-static struct sl_buf out, noted; /* all of it; and what the layers below were asked for */
+#include "command_line.h"
 
 /* What they answer. */
 static struct {
@@ -24,7 +23,6 @@ static struct {
     struct sl_sweep_report sweep;
     struct sl_quantize_result quantize;
     int32_t devices, cores;
-    bool color;
 } answer;
 
 int __wrap_cli_open_model(struct cli_context *cli, const char *path, struct sl_session **out_session);
@@ -229,66 +227,6 @@ seqlstm_status __wrap_sl_session_count_rank_devices(struct sl_session *session, 
     return give(err);
 }
 
-/* ---- command lines ---------------------------------------------------------------------------------------------- */
-
-static void write_log(void *context, enum sl_log_level level, const char *message)
-{
-    (void)context;
-    fprintf(stderr, "%s: %s\n", sl_log_level_name(level), message);
-}
-
-/* Runs a command line, whose words are separated by blanks, and notes all that it does. */
-static void run(const char *line)
-{
-    enum { WORDS = 100 };
-    static struct sl_interrupt interrupt;
-    char *text = strdup(line), *words[WORDS], *rest = NULL;
-    int count = 0;
-    struct cli_context cli = {.interrupt = &interrupt, .color = answer.color};
-    struct sl_buf errors = {0}, written = {0};
-    for (char *word = strtok_r(text, " ", &rest); word && count < WORDS; word = strtok_r(NULL, " ", &rest))
-        words[count++] = word;
-    cli.command = cli_find_command(words[0]);
-    assert_non_null(cli.command);
-    assert_int_equal(sl_diagnostics_create(&cli.diagnostics, NULL), SEQLSTM_OK);
-    noted = (struct sl_buf){0};
-    capture_begin();
-    int code = cli_parse(&cli, count - 1, words + 1);
-    cli.json = code == CLI_OK && cli_has(&cli, "json");
-    cli.verbosity = code == CLI_OK && cli_has(&cli, "quiet") ? -1 : 0;
-    cli.progress = CLI_PROGRESS_AUTO;
-    cli.log = (struct sl_log){.write = write_log, .level = SL_LOG_INFO};
-    cli.options.log = &cli.log;
-    FILE *file = tmpfile(); /* stdout, beside stderr, which is captured */
-    const int before = dup(STDOUT_FILENO);
-    fflush(stdout);
-    assert_true(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
-    if (code == CLI_OK)
-        code = cli.command->run(&cli);
-    fflush(stdout);
-    assert_true(dup2(before, STDOUT_FILENO) >= 0);
-    close(before);
-    cli_clear_line();
-    capture_end(&errors);
-    rewind(file);
-    for (int c; (c = fgetc(file)) != EOF;)
-        sl_buf_append_char(&written, (char)c);
-    fclose(file);
-    sl_buf_printf(&out, "$ seqlstm %s\n%s%s", line, sl_buf_text(&noted), sl_buf_text(&written));
-    for (const char *at = sl_buf_text(&errors); *at; at++)
-        sl_buf_printf(&out, "%s%.*s", at == sl_buf_text(&errors) || at[-1] == '\n' ? "! " : "", 1,
-                      *at == '\r'     ? "^"
-                      : *at == '\033' ? "~"
-                                      : at);
-    sl_buf_printf(&out, "%sexit %d\n", errors.length_bytes && errors.data[errors.length_bytes - 1] != '\n' ? "\n" : "",
-                  code);
-    cli_release(&cli);
-    sl_buf_deinit(&noted);
-    sl_buf_deinit(&errors);
-    sl_buf_deinit(&written);
-    free(text);
-}
-
 static void ab_answers(double low, double ratio, bool numeric_ok)
 {
     answer.ab.step = (struct sl_interval){.ratio = ratio, .low = low, .high = ratio + (ratio - low)};
@@ -333,7 +271,7 @@ static void test_ab(void **state)
     };
     static const char limited[] = "ab m.yaml --a x --b y --max-regress 5%";
     (void)state;
-    answer.color = false;
+    command_color = false;
     ab_answers(0.99, 1.01, true);
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
@@ -351,14 +289,14 @@ static void test_ab(void **state)
     run("ab m.yaml --a x --b y --max-regress 5% --json");
     ab_answers(0.5, 0.6, true);
     run("ab m.yaml --a x --b y --max-regress 0");
-    answer.color = true;
+    command_color = true;
     run("ab m.yaml --a x --b y");
     run("ab m.yaml --a x --b y -q");
     answer.status = SEQLSTM_UNAVAILABLE;
     run("ab m.yaml --a x --b y");
     run("ab m.yaml --a x --b y --side b");
     answer.status = SEQLSTM_OK;
-    answer.color = false;
+    command_color = false;
 }
 
 static void test_bench(void **state)
@@ -403,10 +341,10 @@ static void test_bench(void **state)
     sl_buf_append_text(&many, " --backend c");
     run(sl_buf_text(&many));
     sl_buf_deinit(&many);
-    answer.color = true;
+    command_color = true;
     run("bench m.yaml");
     run("bench m.yaml -q");
-    answer.color = false;
+    command_color = false;
     sl_buf_append_text(&out, "== two fail\n");
     answer.sweep.failures = 2;
     run("bench m.yaml");

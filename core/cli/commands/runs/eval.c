@@ -92,8 +92,11 @@ static int judge(struct cli_context *cli, enum sl_split split, const struct sl_m
     if (unsound == NULL)
         return CLI_OK;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_error_set(&err, SEQLSTM_NUMERIC, __FILE__, __LINE__, "the %s of the %s split is %s", unsound->name,
-                      sl_split_get_name(split), isnan(unsound->value) ? "not a number" : "infinite");
+    char data[320];
+    const char *input = cli_get(cli, "input");
+    sl_text_snprintf(data, sizeof data, input ? "%s" : "the %s split", input ? input : sl_split_get_name(split));
+    seqlstm_error_set(&err, SEQLSTM_NUMERIC, __FILE__, __LINE__, "the %s of %s is %s", unsound->name, data,
+                      isnan(unsound->value) ? "not a number" : "infinite");
     return cli_fail(cli, SEQLSTM_NUMERIC, &err);
 }
 
