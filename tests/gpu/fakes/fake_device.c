@@ -12,8 +12,8 @@
  * With SEQLSTM_FAKE_FAIL_AFTER=N in the environment, job number N fails as on a real device: later, and permanently.
  * With SEQLSTM_FAKE_FAIL_READ, the next copy to the host fails, and the variable is removed.
  *
- * With SEQLSTM_FAKE_PEERS, the fake devices of a process know each other: the second device of each is that of the
- * other one, and SEQLSTM_FAKE_ACROSS becomes the number of copies between them. */
+ * With SEQLSTM_FAKE_PEERS, the fake devices of a process know each other: the second device of fake-a is that of
+ * fake-b, and the third of fake-b that of fake-a. SEQLSTM_FAKE_ACROSS becomes the number of copies between them. */
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -32,6 +32,11 @@ enum { VENDOR_CODE = 719 };
 static const struct seqlstm_backend *inner;
 static struct seqlstm_backend table;
 static char domain[64];
+
+static uint32_t count_devices(void)
+{
+    return getenv("SEQLSTM_FAKE_PEERS") == NULL ? 1 : strcmp(FAKE_ID, "fake-a") == 0 ? 2 : 3;
+}
 
 static void *to_device(void *pointer)
 {
@@ -446,6 +451,9 @@ static seqlstm_status memory_copy_across(struct seqlstm_instance *instance, uint
 {
     const char *before = getenv("SEQLSTM_FAKE_ACROSS");
     char text[24];
+    if (to_device >= count_devices() || from_device >= count_devices() || to_device == from_device)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a copy from device %u to %u of " FAKE_ID ", which has %u",
+                     (unsigned)from_device, (unsigned)to_device, (unsigned)count_devices());
     snprintf(text, sizeof text, "%d", before ? atoi(before) + 1 : 1);
     setenv("SEQLSTM_FAKE_ACROSS", text, 1);
     if ((const char *)to < (const char *)from + bytes && (const char *)from < (const char *)to + bytes)
@@ -521,20 +529,24 @@ static seqlstm_status fake_device_count(struct seqlstm_instance *instance, uint3
 {
     (void)instance;
     (void)err;
-    *out_count = getenv("SEQLSTM_FAKE_PEERS") ? 2 : 1;
+    *out_count = count_devices();
     return SEQLSTM_OK;
 }
 
 static seqlstm_status fake_device_info(struct seqlstm_instance *instance, uint32_t device,
                                        struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
-    const bool is_peer = device == 1 && getenv("SEQLSTM_FAKE_PEERS");
-    SEQLSTM_TRY(inner->device_info(instance, is_peer ? 0 : device, info, err));
+    const uint32_t count = count_devices();
+    const bool is_other = device > 0 && device < count; /* of another backend */
+    SEQLSTM_TRY(inner->device_info(instance, is_other ? 0 : device, info, err));
     snprintf(info->name, sizeof info->name, "a device that does not exist");
     snprintf(info->device_class, sizeof info->device_class, "fake:1");
     snprintf(info->domain, sizeof info->domain, "%s", domain);
-    if (is_peer)
-        snprintf(info->domain, sizeof info->domain, "fake:%s", strcmp(FAKE_ID, "fake-a") == 0 ? "fake-b" : "fake-a");
+    if (is_other)
+        snprintf(info->domain, sizeof info->domain, "fake:%s",
+                 device + 1 < count               ? "of nobody"
+                 : strcmp(FAKE_ID, "fake-a") == 0 ? "fake-b"
+                                                  : "fake-a");
     return SEQLSTM_OK;
 }
 
