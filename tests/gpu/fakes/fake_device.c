@@ -544,7 +544,7 @@ static seqlstm_status fake_device_info(struct seqlstm_instance *instance, uint32
     snprintf(info->domain, sizeof info->domain, "%s", domain);
     if (is_other)
         snprintf(info->domain, sizeof info->domain, "fake:%s",
-                 device + 1 < count               ? "of nobody"
+                 device + 1 < count               ? "of another one"
                  : strcmp(FAKE_ID, "fake-a") == 0 ? "fake-b"
                                                   : "fake-a");
     return SEQLSTM_OK;
