@@ -33,6 +33,13 @@ static void test_dropped_rows_end_windows(void **state)
         DAILY("error"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
         "train.csv:6: a step of 172800 in column `t`, since `missing: drop` leaves out line 5, expected "
         "86400 (`gaps: break`");
+    /* of several rows the first one that is left out is named */
+    data_write("train.csv", DAYS_BEFORE "2024-01-04,\n" DAYS_BEHIND "2024-01-10,\n2024-01-11,\n2024-01-12,3\n");
+    data_expect_failure(DAILY("error"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "leaves out line 5, expected");
+    data_write("train.csv", DAYS_BEFORE "2024-01-04,4\n" DAYS_BEHIND "2024-01-10,\n2024-01-11,\n2024-01-12,3\n");
+    data_expect_failure(DAILY("error"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
+                        "train.csv:13: a step of 259200 in column `t`, since `missing: drop` leaves out line 11");
+    data_write("train.csv", DAYS_BEFORE "2024-01-04,\n" DAYS_BEHIND);
     struct data_open o = data_open_train(DAILY("break"), MODEL_REGRESS, MSE);
     assert_int_equal(sl_dataset_get_counts(o.train)->dropped_table_rows, 1);
     assert_int_equal(sl_dataset_get_counts(o.train)->short_groups, 1);
@@ -151,6 +158,10 @@ static void test_targets_are_ignored(void **state)
     data_write("train.csv", "a,y\n1,1\n2,2\n3,3\n4,\n5,5\n");
     expect_weights(CSV("inputs: [a], targets: [y], window: {length: 2, horizon: 1}" IGNORE), MODEL_REGRESS,
                    (const float[]){1, 0, 1}, (const float[]){3, 0, 5}, 3);
+    data_write("train.csv", "a,y,z\n1,,\n2,,\n3,,\n4,9,8\n"); /* one is enough, the last one too */
+    expect_weights(CSV("inputs: [a], targets: [y, z]" IGNORE), MODEL_DENSE, (const float[]){0, 0, 0, 1},
+                   (const float[]){0, 0, 0, 0, 0, 0, 9, 8}, 4);
+    data_write("train.csv", "a,y\n1,1\n2,2\n3,3\n4,\n5,5\n");
     data_expect_failure(CSV("inputs: [y], targets: [a]" IGNORE), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "train.csv:5: column `y` has no value"); /* that of an input is needed */
     data_write("train.csv", "a,y\n1,\n2,NA\n");
@@ -186,6 +197,35 @@ static void test_filled_targets_are_counted(void **state)
     o = data_open_train(CSV("inputs: [a], targets: [y, z]"), MODEL_DENSE, MSE);
     assert_int_equal(sl_dataset_get_counts(o.train)->constant_targets, 1);
     data_close(&o);
+    /* a value that is missing is not another one */
+    data_write("train.csv", "a,w,x,y,z\n1,5,,5,5\n2,,5,,\n3,5,5,,6\n");
+    o = data_open_train(CSV("inputs: [a], targets: [w, x, y, z]" IGNORE), MODEL_DENSE, MSE);
+    assert_int_equal(sl_dataset_get_counts(o.train)->constant_targets, 3);
+    data_close(&o);
+}
+
+/* The value that is too large is named by its own line and column, whichever it is. */
+static void test_values_that_are_too_large(void **state)
+{
+    (void)state;
+    static const char *const rows[] = {"%s good\n2 bad\n3 fair\n", "1 good\n%s bad\n3 fair\n",
+                                       "1 good\n2 bad\n%s fair\n"};
+    char text[200], part[200];
+    for (int i = 0; i < 3; i++) {
+        snprintf(text, sizeof text, rows[i], "1e39");
+        data_write("train.txt", text);
+        snprintf(part, sizeof part, "train.txt:%d: the value 1e+39 (row %d, column 1) does not fit into float32", i + 1,
+                 i + 1);
+        data_expect_failure("type: lines, train: {file: train.txt}, label: {column: first, type: value}, tokenizer: "
+                            "{type: whitespace, specials: [unk]}, batch_size: 2",
+                            "[{type: embedding, dim: 2}, {type: lstm, units: 3}, {type: output}]", MSE,
+                            SEQLSTM_CORRUPT_DATA, part);
+        snprintf(text, sizeof text, "y,a,b,c\n1,1,1,1\n1,%s,%s,%s\n1,1e39,1e39,1e39\n", i == 0 ? "-1e39" : "2",
+                 i == 1 ? "-1e39" : "2", i == 2 ? "-1e39" : "2");
+        data_write("train.csv", text);
+        snprintf(part, sizeof part, "train.csv:3: the value -1e+39 (column `%c`) does not fit into float32", "abc"[i]);
+        data_expect_failure(CSV("inputs: [a, b, c], targets: [y]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA, part);
+    }
 }
 
 static void expect_inputs(const char *data, const float *expected, int64_t rows)
@@ -323,12 +363,12 @@ static void test_very_many_columns(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dropped_rows_end_windows), cmocka_unit_test(test_inputs_keep_their_numbers),
-        cmocka_unit_test(test_inputs_keep_their_steps),  cmocka_unit_test(test_too_few_rows),
-        cmocka_unit_test(test_targets_are_ignored),      cmocka_unit_test(test_filled_targets_are_counted),
-        cmocka_unit_test(test_means_that_nobody_kept),   cmocka_unit_test(test_numbers_of_other_programs),
-        cmocka_unit_test(test_steps_of_the_calendar),    cmocka_unit_test(test_times_come_once),
-        cmocka_unit_test(test_very_many_columns),
+        cmocka_unit_test(test_dropped_rows_end_windows),  cmocka_unit_test(test_inputs_keep_their_numbers),
+        cmocka_unit_test(test_inputs_keep_their_steps),   cmocka_unit_test(test_too_few_rows),
+        cmocka_unit_test(test_targets_are_ignored),       cmocka_unit_test(test_filled_targets_are_counted),
+        cmocka_unit_test(test_values_that_are_too_large), cmocka_unit_test(test_means_that_nobody_kept),
+        cmocka_unit_test(test_numbers_of_other_programs), cmocka_unit_test(test_steps_of_the_calendar),
+        cmocka_unit_test(test_times_come_once),           cmocka_unit_test(test_very_many_columns),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -337,6 +337,15 @@ static void test_binary_label(void **state)
     data_write("train.csv", "a,b\n1,yes\n2,no\n3,maybe\n");
     data_expect_failure(BINARY, MODEL_BINARY, "loss: binary_cross_entropy", SEQLSTM_INVALID_CONFIG,
                         "two classes, but the label has 3");
+    /* there is no value for a third label of another split */
+    struct sl_dataset *valid = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    data_write("train.csv", "a,b\n1,yes\n2,no\n");
+    data_write("valid.csv", "a,b\n1,no\n2,yes\n3,maybe\n4,never\n");
+    o = data_open_train(BINARY ", valid: {file: valid.csv}", MODEL_BINARY, "loss: binary_cross_entropy");
+    assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_VALID, o.state, &valid, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "valid.csv:4: the label \"maybe\" does not occur in the training split"));
+    data_close(&o);
 }
 
 static void test_fingerprints(void **state)

@@ -113,6 +113,27 @@ static void what_is_no_number_is_never_the_best(void **state)
     }
 }
 
+/* Updates that were skipped are told where they are few and long ago, too. */
+static void skipped_updates_are_told(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    struct sl_train_config *train = &world->model.train;
+    const int batches = (int)world->valid.batches;
+    train->epochs = 5;
+    train->on_divergence = SL_DIVERGENCE_SKIP;
+    train->validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+    world->exec.poison_at = 4;
+    world->exec.poison_count = 2;
+    world->evaluate.poison_at = 1 + 4 * batches;
+    world->evaluate.poison_count = batches;
+    world->evaluate.poison = NAN;
+    struct sl_train_result result = run(world);
+    assert_int_equal(result.end, SL_END_DIVERGED);
+    assert_string_equal(result.reason, "the loss of the last validation is not a number; 2 of 35 updates were skipped");
+    free(world);
+}
+
 /* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
 static void skipped_updates_leave_no_state(void **state)
 {
@@ -136,6 +157,7 @@ int main(void)
         cmocka_unit_test(divergence_skips),
         cmocka_unit_test(what_is_no_number_is_never_the_best),
         cmocka_unit_test(skipped_updates_leave_no_state),
+        cmocka_unit_test(skipped_updates_are_told),
         unit_test_ahead(divergence_stops),
         unit_test_ahead(divergence_skips),
         unit_test_ahead(what_is_no_number_is_never_the_best),

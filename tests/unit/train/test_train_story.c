@@ -136,6 +136,9 @@ static void set_option(struct world *world, const char *line)
     else if (strcmp(key, "patience") == 0)
         train->early_stopping = (struct sl_early_stopping){
             .enabled = true, .monitor = "valid.loss", .patience = whole, .min_delta = 0, .restore_best = true};
+    else if (strcmp(key, "patience_alone") == 0)
+        train->early_stopping = (struct sl_early_stopping){
+            .enabled = true, .monitor = "valid.loss", .patience = whole, .min_delta = 0, .restore_best = false};
     else if (strcmp(key, "estimate") == 0)
         world->train.estimate = whole;
     else if (strcmp(key, "batches") == 0)
