@@ -67,13 +67,15 @@ static bool parse_entry(const struct sl_protobuf_field *entry, struct place *pla
         else if (field.number == VALUE && field.is_bytes)
             value = field;
     }
+    if (reader.failed)
+        return false;
     if (sl_protobuf_field_is(&key, "location"))
         return parse_name(&value, place->name);
     if (sl_protobuf_field_is(&key, "offset"))
         return parse_number(&value, &place->offset);
     if (sl_protobuf_field_is(&key, "length"))
         return parse_number(&value, &place->bytes);
-    return !reader.failed;
+    return true;
 }
 
 static bool parse_place(const struct sl_protobuf_field *tensor, struct place *place)

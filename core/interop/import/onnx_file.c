@@ -63,7 +63,7 @@ static bool add_dim(struct sl_onnx_tensor *tensor, uint64_t dim)
 }
 
 /* Counts the numbers of a list field, which are packed or one per field: integers are varints, floats are
- * little-endian bytes. */
+ * little-endian bytes. -1: the last one is cut off. */
 static int64_t count_numbers(const struct sl_protobuf_field *message, uint32_t number, size_t bytes_each)
 {
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
@@ -80,6 +80,8 @@ static int64_t count_numbers(const struct sl_protobuf_field *message, uint32_t n
         else
             for (uint64_t value; sl_protobuf_next_varint(&list, &value);)
                 count++;
+        if (list.failed || (field.is_bytes && bytes_each && field.bytes % bytes_each))
+            return -1;
     }
     return count;
 }
@@ -191,6 +193,7 @@ static seqlstm_status parse_tensor(const struct parse *p, const struct sl_protob
             struct sl_protobuf_reader dims = sl_protobuf_begin(field.data, field.bytes);
             for (uint64_t dim; sl_protobuf_next_varint(&dims, &dim);)
                 is_sound = is_sound && add_dim(tensor, dim);
+            reader.failed = reader.failed || dims.failed;
         } else if (field.number == TYPE) {
             type = field.value;
         } else if (field.number == NAME) {
@@ -237,6 +240,8 @@ static seqlstm_status parse_list(const struct parse *p, const struct sl_protobuf
     int64_t count = number == A_TEXTS ? count_fields(message->data, message->bytes, A_TEXTS)
                                       : count_numbers(message, number, number == A_FLOATS ? sizeof(float) : 0);
     bool is_made = false;
+    if (count < 0)
+        return fail(p, "an attribute is cut off");
     if (number == A_FLOATS) {
         is_made = (a->floats = SL_ARENA_ARRAY(arena, float, (size_t)count + 1)) != NULL;
         if (is_made)
@@ -324,43 +329,60 @@ static seqlstm_status parse_node(const struct parse *p, const struct sl_protobuf
 
 /* ---- inputs and outputs ------------------------------------------------------------------------------------ */
 
-/* The first field of that number within a message; false: none. */
-static bool find_field(const struct sl_protobuf_field *message, uint32_t number, struct sl_protobuf_field *out)
+/* The first field of that number within a message; false: none. *cut becomes true where the message is cut off. */
+static bool find_field(const struct sl_protobuf_field *message, uint32_t number, struct sl_protobuf_field *out,
+                       bool *cut)
 {
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
-    while (sl_protobuf_next(&reader, out))
-        if (out->number == number)
-            return true;
-    return false;
+    struct sl_protobuf_field field;
+    bool found = false;
+    while (sl_protobuf_next(&reader, &field))
+        if (!found && field.number == number) {
+            *out = field;
+            found = true;
+        }
+    *cut = *cut || reader.failed;
+    return found;
+}
+
+static void read_shape(const struct parse *p, const struct sl_protobuf_field *shape, struct sl_onnx_port *port,
+                       bool *cut)
+{
+    enum { DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
+    struct sl_protobuf_reader dims = sl_protobuf_begin(shape->data, shape->bytes);
+    struct sl_protobuf_field dim, value;
+    if (count_fields(shape->data, shape->bytes, DIM) > SL_ONNX_RANK_MAX)
+        return;
+    port->rank = 0;
+    while (sl_protobuf_next(&dims, &dim)) {
+        if (dim.number != DIM)
+            continue;
+        bool has_value = find_field(&dim, DIM_VALUE, &value, cut) && (int64_t)value.value >= 0;
+        port->dims[port->rank] = has_value ? (int64_t)value.value : -1;
+        if (!has_value && find_field(&dim, DIM_PARAM, &value, cut))
+            port->params[port->rank] = copy_text(p, &value);
+        port->rank++;
+    }
+    *cut = *cut || dims.failed;
 }
 
 static seqlstm_status parse_port(const struct parse *p, const struct sl_protobuf_field *message,
                                  struct sl_onnx_port *port)
 {
-    enum { NAME = 1, TYPE = 2, TENSOR = 1, ELEMENT = 1, SHAPE = 2, DIM = 1, DIM_VALUE = 1, DIM_PARAM = 2 };
-    struct sl_protobuf_field name, type, tensor, element, shape, dim, value;
+    enum { NAME = 1, TYPE = 2, TENSOR = 1, ELEMENT = 1, SHAPE = 2 };
+    struct sl_protobuf_field name, type, tensor, element, shape;
+    bool cut = false;
     *port = (struct sl_onnx_port){.name = "", .rank = -1};
-    if (find_field(message, NAME, &name))
+    if (find_field(message, NAME, &name, &cut))
         port->name = copy_text(p, &name);
     if (port->name == NULL)
         return no_memory(p);
-    if (!find_field(message, TYPE, &type) || !find_field(&type, TENSOR, &tensor))
-        return SEQLSTM_OK;
-    port->type = find_field(&tensor, ELEMENT, &element) ? (int64_t)element.value : 0;
-    if (!find_field(&tensor, SHAPE, &shape) || count_fields(shape.data, shape.bytes, DIM) > SL_ONNX_RANK_MAX)
-        return SEQLSTM_OK;
-    port->rank = 0;
-    struct sl_protobuf_reader dims = sl_protobuf_begin(shape.data, shape.bytes);
-    while (sl_protobuf_next(&dims, &dim)) {
-        if (dim.number != DIM)
-            continue;
-        bool has_value = find_field(&dim, DIM_VALUE, &value) && (int64_t)value.value >= 0;
-        port->dims[port->rank] = has_value ? (int64_t)value.value : -1;
-        if (!has_value && find_field(&dim, DIM_PARAM, &value))
-            port->params[port->rank] = copy_text(p, &value);
-        port->rank++;
+    if (find_field(message, TYPE, &type, &cut) && find_field(&type, TENSOR, &tensor, &cut)) {
+        port->type = find_field(&tensor, ELEMENT, &element, &cut) ? (int64_t)element.value : 0;
+        if (find_field(&tensor, SHAPE, &shape, &cut))
+            read_shape(p, &shape, port, &cut);
     }
-    return SEQLSTM_OK;
+    return cut ? fail(p, "an input or output is cut off") : SEQLSTM_OK;
 }
 
 /* ---- the graph -------------------------------------------------------------------------------------------- */
@@ -396,14 +418,15 @@ static seqlstm_status parse_graph(const struct parse *p, const struct sl_protobu
 }
 
 /* The version of ONNX's own operators. */
-static void parse_opset(const struct parse *p, const struct sl_protobuf_field *message)
+static seqlstm_status parse_opset(const struct parse *p, const struct sl_protobuf_field *message)
 {
     enum { DOMAIN = 1, VERSION = 2 };
     struct sl_protobuf_field domain, version;
-    bool is_named =
-        find_field(message, DOMAIN, &domain) && domain.bytes > 0 && !sl_protobuf_field_is(&domain, "ai.onnx");
-    if (!is_named && find_field(message, VERSION, &version))
+    bool cut = false, is_named = find_field(message, DOMAIN, &domain, &cut) && domain.bytes > 0 &&
+                                 !sl_protobuf_field_is(&domain, "ai.onnx");
+    if (!is_named && find_field(message, VERSION, &version, &cut))
         p->file->opset = (int64_t)version.value;
+    return cut ? fail(p, "a version of operators is cut off") : SEQLSTM_OK;
 }
 
 static seqlstm_status parse_model(const struct parse *p, size_t bytes)
@@ -418,7 +441,7 @@ static seqlstm_status parse_model(const struct parse *p, size_t bytes)
             has_graph = true;
             SEQLSTM_TRY(parse_graph(p, &field));
         } else if (field.number == MODEL_OPSET && field.is_bytes) {
-            parse_opset(p, &field);
+            SEQLSTM_TRY(parse_opset(p, &field));
         }
     }
     return reader.failed ? fail(p, "a field runs over the end") : has_graph ? SEQLSTM_OK : fail(p, "it has no graph");

@@ -145,12 +145,49 @@ static void test_what_is_no_place(void **state)
     }
 }
 
+/* Behind each of the keys, a field is cut off. */
+static void test_entries_that_are_cut_off(void **state)
+{
+    static const char *const entries[][2] = {{"location", "w.bin"}, {"offset", "1"}, {"length", "2"}, {"other", "x"}};
+    enum { EXTERNAL_DATA = 13, KEY = 1, VALUE = 2, UNKNOWN = 3 };
+    (void)state;
+    write_file("w.bin", numbers);
+    for (size_t cut = 0; cut <= 4; cut++) { /* 4: none is */
+        char path[256];
+        struct sl_onnx_external *list = NULL;
+        struct sl_buf tensor = {0};
+        const unsigned char *data;
+        size_t bytes = 0;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        snprintf(path, sizeof path, "%s", scratch_path("m.onnx"));
+        for (size_t k = 0; k < 4; k++) {
+            struct sl_buf entry = {0};
+            sl_protobuf_append_text(&entry, KEY, entries[k][0]);
+            sl_protobuf_append_text(&entry, VALUE, entries[k][1]);
+            sl_protobuf_append_text(&entry, UNKNOWN, "end");
+            sl_protobuf_append_bytes(&tensor, EXTERNAL_DATA, entry.data, entry.length_bytes - (k == cut));
+            sl_buf_deinit(&entry);
+        }
+        const struct sl_protobuf_field field = {
+            .is_bytes = true, .data = (const unsigned char *)sl_buf_text(&tensor), .bytes = tensor.length_bytes};
+        const seqlstm_status status = sl_onnx_external_read(&list, path, &field, &data, &bytes, &err);
+        if (status != (cut < 4 ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK))
+            fail_msg("entry %zu: status %d, %s", cut, (int)status, err.message);
+        assert_int_equal(bytes, cut < 4 ? 0 : 2);
+        assert_true(cut < 4 ? strstr(err.message, "not a file of the same folder") != NULL
+                            : memcmp(data, "bc", 2) == 0);
+        sl_onnx_external_free(list);
+        sl_buf_deinit(&tensor);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_what_is_no_place),
+        cmocka_unit_test(test_entries_that_are_cut_off),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
