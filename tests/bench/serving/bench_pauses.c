@@ -6,7 +6,6 @@
  * for each time it came more than 0.3 ms late, a line "processor begin_s seconds", on the clock of CLOCK_MONOTONIC, and
  * at last "# cost share priority": the part of a processor that the threads took, and 1 where they had the priority.
  * A pause begins between two looks; half-way is what is printed. */
-#define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
