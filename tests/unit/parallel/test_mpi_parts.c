@@ -21,6 +21,10 @@ const struct seqlstm_collectives *seqlstm_collectives_query_v0(uint32_t host_min
 static struct {
     seqlstm_status exchange_status;
     int exchanges, ends, told;
+    char passed[80]; /* the bytes of pairs: "<1" came from member 1, ">2" went to member 2 */
+    int failing;     /* 1: MPI makes no communicator */
+    int counted, number, made, freed;
+    int ranks[4]; /* of the communicator */
 } fake;
 
 seqlstm_status mpi_begin(struct seqlstm_connection *connection, const struct seqlstm_rendezvous *rendezvous,
@@ -41,8 +45,11 @@ void mpi_end(struct seqlstm_connection *connection)
 seqlstm_status mpi_exchange(struct seqlstm_group *group, const struct seqlstm_exchange *exchange,
                             struct seqlstm_error *err)
 {
-    (void)group, (void)exchange;
+    (void)group;
     fake.exchanges++;
+    if (exchange->kind == SEQLSTM_COLLECTIVE_SEND || exchange->kind == SEQLSTM_COLLECTIVE_RECEIVE)
+        snprintf(fake.passed + strlen(fake.passed), sizeof fake.passed - strlen(fake.passed), "%c%d",
+                 exchange->kind == SEQLSTM_COLLECTIVE_SEND ? '>' : '<', exchange->peer);
     if (fake.exchange_status != SEQLSTM_OK)
         SEQLSTM_FAIL(err, fake.exchange_status, "rank 1 has died");
     return SEQLSTM_OK;
@@ -62,8 +69,51 @@ void mpi_tell_all(struct seqlstm_connection *connection, enum mpi_notice_kind ki
 
 seqlstm_status mpi_check(int code, const char *what, struct seqlstm_error *err)
 {
-    (void)code, (void)what, (void)err;
+    if (code != MPI_SUCCESS)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "MPI failed in %s", what);
     return SEQLSTM_OK;
+}
+
+static char some; /* its address is the group and the communicator of some ranks */
+
+int MPI_Comm_group(MPI_Comm comm, MPI_Group *out)
+{
+    (void)comm;
+    *out = MPI_GROUP_EMPTY;
+    return MPI_SUCCESS;
+}
+
+int MPI_Group_incl(MPI_Group all, int count, const int ranks[], MPI_Group *out)
+{
+    (void)all;
+    fake.counted = count;
+    memcpy(fake.ranks, ranks, (size_t)count * sizeof *ranks);
+    *out = (MPI_Group)(void *)&some;
+    return MPI_SUCCESS;
+}
+
+int MPI_Comm_create_group(MPI_Comm comm, MPI_Group group, int tag, MPI_Comm *out)
+{
+    (void)comm;
+    assert_ptr_equal(group, &some);
+    fake.made++;
+    fake.number = tag;
+    *out = (MPI_Comm)(void *)&some;
+    return fake.failing ? MPI_ERR_OTHER : MPI_SUCCESS;
+}
+
+int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
+{
+    assert_ptr_equal(comm, &some);
+    assert_ptr_equal(handler, MPI_ERRORS_RETURN);
+    return MPI_SUCCESS;
+}
+
+int MPI_Group_free(MPI_Group *group)
+{
+    (void)group;
+    fake.freed++;
+    return MPI_SUCCESS;
 }
 
 static void *allocate(void *context, uint64_t bytes)
@@ -122,6 +172,76 @@ static void a_number_is_that_of_one_group(void **state)
     table->close(c);
     table->close(NULL);
     assert_int_equal(fake.ends, 1);
+    assert_int_equal(blocks, 0);
+}
+
+/* Its place is that among the members, not that among all ranks; its first member meets the others. */
+static void a_group_of_some_ranks_has_its_own_places(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t rank, count, ranks[4], place;
+        const char *passed;
+    } cases[] = {{3, 3, {1, 3, 4}, 1, ">0<0"},
+                 {4, 3, {1, 3, 4}, 2, ">0<0"},
+                 {1, 3, {1, 3, 4}, 0, "<1<2>1>2"},
+                 {4, 4, {1, 2, 3, 4}, 3, ">0<0"},
+                 {2, 2, {2, 3}, 0, "<1>1"},
+                 {0, 2, {0, 4}, 0, "<1>1"},
+                 {0, 4, {0, 1, 2, 4}, 0, "<1<2<3>1>2>3"},
+                 {3, 1, {3}, 0, ""}};
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct seqlstm_connection *c = join(cases[k].rank, 5);
+        struct seqlstm_group *group = NULL;
+        const uint32_t number = 7 - (uint32_t)k % 7;
+        assert_int_equal(table->group_create(c, number, cases[k].ranks, cases[k].count, &group, &err), SEQLSTM_OK);
+        assert_int_equal(group->place, cases[k].place);
+        assert_int_equal(group->members, cases[k].count);
+        assert_int_equal(group->ranks[group->place], cases[k].rank);
+        assert_memory_equal(group->ranks, cases[k].ranks, (size_t)cases[k].count * sizeof(int32_t));
+        assert_ptr_equal(group->comm, &some);
+        assert_string_equal(fake.passed, cases[k].passed);
+        assert_true(fake.made == 1 && fake.number == (int)number && fake.freed == 2);
+        assert_int_equal(fake.counted, cases[k].count);
+        assert_memory_equal(fake.ranks, cases[k].ranks, (size_t)cases[k].count * sizeof(int32_t));
+        const struct seqlstm_exchange itself = {.kind = SEQLSTM_COLLECTIVE_SEND, .peer = cases[k].place},
+                                      beyond = {.kind = SEQLSTM_COLLECTIVE_BROADCAST, .peer = cases[k].count};
+        assert_int_equal(table->run(group, NULL, &itself, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_int_equal(table->run(group, NULL, &beyond, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_int_equal(c->used_groups, 1u << number);
+        table->group_destroy(group);
+        table->close(c);
+    }
+    assert_int_equal(blocks, 0);
+}
+
+/* A group that cannot be made leaves its number unused, and all that follows fails. */
+static void a_group_that_fails_ends_the_connection(void **state)
+{
+    (void)state;
+    static const int32_t all[] = {0, 1, 2}, ranks[] = {0, 2};
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    const struct seqlstm_exchange barrier = {.kind = SEQLSTM_COLLECTIVE_BARRIER};
+    for (int meets = 0; meets < 2; meets++) {
+        struct seqlstm_connection *c = join(0, 3);
+        struct seqlstm_group *whole = NULL, *group = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(table->group_create(c, 0, all, 3, &whole, &err), SEQLSTM_OK);
+        fake.failing = meets;
+        fake.exchange_status = meets ? SEQLSTM_OK : SEQLSTM_CANCELLED;
+        assert_int_equal(table->group_create(c, 2, ranks, 2, &group, &err), meets ? SEQLSTM_DEVICE : SEQLSTM_CANCELLED);
+        assert_string_equal(err.message, meets ? "MPI failed in a group" : "rank 1 has died");
+        assert_null(group);
+        assert_int_equal(fake.made, meets);
+        assert_int_equal(fake.freed, 2 * meets);
+        assert_int_equal(c->used_groups, 1);
+        fake.exchange_status = SEQLSTM_OK;
+        assert_int_equal(table->run(whole, NULL, &barrier, &err), SEQLSTM_CANCELLED);
+        table->group_destroy(whole);
+        table->close(c);
+    }
     assert_int_equal(blocks, 0);
 }
 
@@ -208,6 +328,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_that_of_one_group),
+        cmocka_unit_test(a_group_of_some_ranks_has_its_own_places),
+        cmocka_unit_test(a_group_that_fails_ends_the_connection),
         cmocka_unit_test(after_a_failed_exchange_all_fail),
         cmocka_unit_test(a_connection_that_cannot_begin_keeps_nothing),
         cmocka_unit_test(the_environment_is_what_it_was),
