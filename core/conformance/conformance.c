@@ -49,8 +49,11 @@ static void offer(void *context, enum sl_level level, const char *text)
 {
     struct selection *s = context;
     bool wanted = s->request->case_count == 0;
-    for (uint32_t i = 0; i < s->request->case_count && !wanted; i++)
-        wanted = sl_pattern_matches(s->request->cases[i], text);
+    for (uint32_t i = 0; i < s->request->case_count; i++)
+        if (is_glob(s->request->cases[i]))
+            wanted |= sl_pattern_matches(s->request->cases[i], text);
+        else if (strcmp(s->request->cases[i], text) == 0)
+            return; /* it was named */
     if (wanted)
         s->fn(s->context, level, text);
 }

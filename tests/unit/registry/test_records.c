@@ -128,6 +128,109 @@ static void entries_come_first(void **state)
     expect(&request, "fake-b ok two; reference ok built-in");
 }
 
+/* The reason of a record, as a whole. */
+static void expect_reason(const struct sl_registry *registry, uint32_t record, enum sl_backend_status status,
+                          const char *reason)
+{
+    const struct sl_backend_record *r = sl_registry_get_record(registry, record);
+    assert_int_equal(r->status, status);
+    assert_string_equal(r->reason, reason);
+}
+
+/* The file that was first, not the one that came too late; the folder, the id and the name that are near. */
+static void reasons_name_the_other_file(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static char one[128], two[128], files[4][160], expected[400];
+    snprintf(one, sizeof one, "%s", scratch_path("one"));
+    snprintf(two, sizeof two, "%s", scratch_path("two"));
+    snprintf(files[0], sizeof files[0], "%s/libseqlstm_backend_fake-a.so", two);
+    snprintf(files[1], sizeof files[1], "%s/libseqlstm_backend_fake-a.so", one);
+    snprintf(files[2], sizeof files[2], "%s/libseqlstm_backend_fake-b.so", two);
+    snprintf(files[3], sizeof files[3], "%s/libseqlstm_backend_reference.so", two); /* says that it is fake-b */
+    const char *folders[] = {one, two};
+    struct sl_registry_entry entries[] = {{.name = files[0]},    {.name = files[2]}, {.name = files[1]},
+                                          {.name = "reference"}, {.name = files[3]}, {.name = "reference"},
+                                          {.name = "fake-c"},    {.name = "gone"}};
+    struct sl_registry_request request = make_request(folders, 2);
+    struct sl_registry *registry;
+    request.entries = entries;
+    request.entry_count = 8;
+    request.all_backends = false;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    assert_int_equal(sl_registry_get_record_count(registry), 8);
+    snprintf(expected, sizeof expected, "the backend fake-a is loaded already (%s)", files[0]);
+    expect_reason(registry, 2, SL_BACKEND_SHADOWED, expected);
+    snprintf(expected, sizeof expected, "the backend fake-b is loaded already (%s)", files[2]);
+    expect_reason(registry, 4, SL_BACKEND_SHADOWED, expected);
+    expect_reason(registry, 5, SL_BACKEND_SHADOWED, "the backend reference is loaded already (built in)");
+    const struct sl_backend_record *near = sl_registry_get_record(registry, 6);
+    assert_int_equal(near->status, SL_BACKEND_NOT_FOUND);
+    assert_non_null(strstr(near->reason, "there is no file libseqlstm_backend_fake-c.so in any of the 2 folders of the "
+                                         "backend path; did you mean `fake-"));
+    expect_reason(registry, 7, SL_BACKEND_NOT_FOUND,
+                  "there is no file libseqlstm_backend_gone.so in any of the 2 folders of the backend path");
+    assert_int_equal(sl_registry_fail_unloaded(registry, "gone", &err), SEQLSTM_UNAVAILABLE);
+    assert_string_equal(err.message, "the backend `gone` is not loaded: there is no file libseqlstm_backend_gone.so in "
+                                     "any of the 2 folders of the backend path; there is `fake-a`, `fake-b`, "
+                                     "`reference`; `seqlstm backends -v` shows where backends were looked for");
+    sl_registry_destroy(registry);
+
+    /* in folders: one that was found first, and one that is named after another backend */
+    const char *both[] = {two, one};
+    request = make_request(both, 2);
+    request.builtins = NULL;
+    request.builtin_count = 0;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    snprintf(expected, sizeof expected, "%s was found first", files[0]);
+    for (uint32_t k = 0, seen = 0; k <= sl_registry_get_record_count(registry); k++) {
+        if (k == sl_registry_get_record_count(registry)) {
+            assert_int_equal(seen, 2);
+            break;
+        }
+        const struct sl_backend_record *r = sl_registry_get_record(registry, k);
+        if (r->status == SL_BACKEND_SHADOWED)
+            assert_string_equal(r->reason, expected);
+        else if (strcmp(r->file, files[3]) == 0)
+            assert_string_equal(r->reason, "the file is named after backend reference but says that it is fake-b");
+        seen += r->status == SL_BACKEND_SHADOWED || strcmp(r->file, files[3]) == 0;
+    }
+    sl_registry_destroy(registry);
+}
+
+/* The first that is required and not there, with its own reason. */
+static void what_is_required_must_be_there(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static char one[128], junk[160];
+    snprintf(one, sizeof one, "%s", scratch_path("one"));
+    snprintf(junk, sizeof junk, "%s/libseqlstm_backend_junk.so", one);
+    const char *folders[] = {one};
+    struct sl_registry_entry entries[] = {
+        {.name = "gone"}, {.name = "fake-a", .require = true}, {.name = junk}, {.name = "lost"}};
+    struct sl_registry_request request = make_request(folders, 1);
+    struct sl_registry *registry;
+    request.entries = entries;
+    request.entry_count = 4;
+    request.all_backends = false;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    ok(sl_registry_check_required(registry, &err), &err);
+    sl_registry_destroy(registry);
+    entries[3].require = true;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    assert_int_equal(sl_registry_check_required(registry, &err), SEQLSTM_NOT_FOUND);
+    assert_string_equal(err.message, "the required backend lost is not_found: there is no file "
+                                     "libseqlstm_backend_lost.so in any of the 1 folders of the backend path");
+    sl_registry_destroy(registry);
+    entries[2].require = true;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    assert_int_equal(sl_registry_check_required(registry, &err), SEQLSTM_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "libseqlstm_backend_junk.so is refused: "));
+    sl_registry_destroy(registry);
+}
+
 static void folders_of_the_environment(void **state)
 {
     (void)state;
@@ -166,8 +269,8 @@ static void folders_of_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_folder_counts_once),
-        cmocka_unit_test(entries_come_first),
+        cmocka_unit_test(each_folder_counts_once),     cmocka_unit_test(entries_come_first),
+        cmocka_unit_test(reasons_name_the_other_file), cmocka_unit_test(what_is_required_must_be_there),
         cmocka_unit_test(folders_of_the_environment),
     };
     return cmocka_run_group_tests(tests, make_folders, scratch_remove);
