@@ -65,8 +65,9 @@ seqlstm_status sl_collectives_kit_work(const struct sl_collectives_kit_request *
 
 /* ---- the ranks of a case ---------------------------------------------------------------------------------------- */
 
-static bool start(const struct sl_collectives_kit_request *request, const char *name, int32_t rank, const char *job,
-                  struct worker *out)
+/* 0, or the number of an error. */
+static int start(const struct sl_collectives_kit_request *request, const char *name, int32_t rank, const char *job,
+                 struct worker *out)
 {
     const char *arguments[ARGUMENTS_MOST];
     char number[16];
@@ -80,23 +81,24 @@ static bool start(const struct sl_collectives_kit_request *request, const char *
     const char *more[] = {"--rank", number, "--job", job, "--case", name, NULL};
     memcpy(arguments + n, more, sizeof more);
     if (pipe2(pipes, O_CLOEXEC) != 0)
-        return false;
+        return errno;
     const int far = fcntl(pipes[1], F_DUPFD_CLOEXEC, 16);
+    int code = far < 0 ? errno : posix_spawn_file_actions_init(&actions);
     close(pipes[1]);
-    bool fine = far >= 0 && posix_spawn_file_actions_init(&actions) == 0;
-    if (fine) {
-        fine = posix_spawn_file_actions_adddup2(&actions, far, RESULT_FILE) == 0 &&
-               posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO) == 0 &&
-               posix_spawn(&out->pid, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ) == 0;
+    if (code == 0) {
+        code = posix_spawn_file_actions_adddup2(&actions, far, RESULT_FILE);
+        code = code ? code : posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+        if (code == 0)
+            code = posix_spawn(&out->pid, arguments[0], &actions, NULL, (char *const *)(uintptr_t)arguments, environ);
         posix_spawn_file_actions_destroy(&actions);
     }
     if (far >= 0)
         close(far);
-    if (fine)
+    if (code == 0)
         out->from = pipes[0];
     else
         close(pipes[0]);
-    return fine;
+    return code;
 }
 
 static void read_some(struct worker *w)
@@ -178,21 +180,21 @@ static seqlstm_status run_case(const struct sl_collectives_kit_request *request,
 {
     char job[64];
     const int64_t begin = sl_clock_ns();
-    bool started = true;
+    int code = 0;
     memset(workers, 0, (size_t)request->ranks * sizeof *workers);
     sl_text_snprintf(job, sizeof job, "conformance-%d-%lld", (int)getpid(), (long long)begin);
     for (int32_t r = 0; r < request->ranks; r++)
         workers[r].from = -1;
-    for (int32_t r = 0; started && r < request->ranks; r++)
-        started = start(request, c->name, r, job, &workers[r]);
+    for (int32_t r = 0; code == 0 && r < request->ranks; r++)
+        code = start(request, c->name, r, job, &workers[r]);
     const bool ended =
-        started && collect(workers, request->ranks, begin + request->timeout_ns, request->connection.interrupt);
+        code == 0 && collect(workers, request->ranks, begin + request->timeout_ns, request->connection.interrupt);
     end_all(workers, request->ranks, !ended);
     result->took_ns = sl_clock_ns() - begin;
     if (sl_interrupt_get_stop(request->connection.interrupt))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "the conformance test was interrupted");
-    if (!started)
-        SEQLSTM_FAIL(err, SEQLSTM_IO, "a rank cannot be started: %s", strerror(errno));
+    if (code != 0)
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "a rank cannot be started: %s", strerror(code));
     if (ended) {
         judge(c, workers, request->ranks, result);
     } else {
