@@ -4,7 +4,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -86,6 +88,54 @@ static void ranks_of_a_host_are_counted(void **state)
     expect_local_rank(VARIABLES("PMI_RANK", "1", "PMI_SIZE", "2"), 0);
 }
 
+/* Every number is another one, so each field has the one of its variable; a launcher that starts others is first. */
+static void each_field_has_its_own_variable(void **state)
+{
+    (void)state;
+    const struct {
+        const char *launcher;
+        int32_t rank, ranks, local_ranks, local_rank, parent;
+        const char *job, *const *variables;
+    } cases[] = {
+        {"seqlstm", 4, 9, 9, 4, 77, "a:b_c",
+         VARIABLES("SEQLSTM_RANK", "4", "SEQLSTM_RANKS", "9", "SEQLSTM_JOB", "a:b c", "SEQLSTM_LAUNCHER", "77")},
+        {"OpenMPI", 7, 9, 5, 3, 0, "space",
+         VARIABLES("OMPI_COMM_WORLD_RANK", "7", "OMPI_COMM_WORLD_SIZE", "9", "OMPI_COMM_WORLD_LOCAL_SIZE", "5",
+                   "OMPI_COMM_WORLD_LOCAL_RANK", "3", "PMIX_NAMESPACE", "space", "PMI_KVSNAME", "other", "SEQLSTM_RANK",
+                   "1", "SEQLSTM_RANKS", "2", "SEQLSTM_JOB", "old")},
+        {"MPICH", 5, 8, 4, 2, 0, "kvs",
+         VARIABLES("PMI_RANK", "5", "PMI_SIZE", "8", "MPI_LOCALNRANKS", "4", "MPI_LOCALRANKID", "2", "PMI_KVSNAME",
+                   "kvs", "SLURM_PROCID", "1", "SLURM_STEP_NUM_TASKS", "3", "SLURM_JOB_ID", "99")},
+        {"Slurm", 6, 8, 1, 2, 0, "99",
+         VARIABLES("SLURM_PROCID", "6", "SLURM_STEP_NUM_TASKS", "8", "SLURM_STEP_NUM_NODES", "3", "SLURM_LOCALID", "2",
+                   "SLURM_JOB_ID", "99", "RANK", "0", "WORLD_SIZE", "2")},
+        {"Slurm", 6, 8, 0, 0, 0, "99.4",
+         VARIABLES("SLURM_PROCID", "6", "SLURM_STEP_NUM_TASKS", "8", "SLURM_STEP_NUM_NODES", "0", "SLURM_JOB_ID", "99",
+                   "SLURM_STEP_ID", "4")},
+        {"torchrun", 6, 9, 4, 3, 0, "run.29500",
+         VARIABLES("RANK", "6", "WORLD_SIZE", "9", "LOCAL_WORLD_SIZE", "4", "LOCAL_RANK", "3", "TORCHELASTIC_RUN_ID",
+                   "run", "MASTER_PORT", "29500", "JOB_COMPLETION_INDEX", "1", "JOB_NAME", "train")},
+        {"torchrun", 6, 9, 4, 2, 0, "run",
+         VARIABLES("RANK", "6", "WORLD_SIZE", "9", "LOCAL_WORLD_SIZE", "4", "TORCHELASTIC_RUN_ID", "run")},
+        {"Kubernetes", 3, 0, 1, 0, 0, "train", VARIABLES("JOB_COMPLETION_INDEX", "3", "JOB_NAME", "train")},
+    };
+    struct sl_rank_identity found;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        memset(&found, 0x55, sizeof found);
+        assert_true(find(cases[k].variables, &found));
+        if (strcmp(found.launcher, cases[k].launcher) != 0 || found.rank != cases[k].rank ||
+            found.ranks != cases[k].ranks || found.local_ranks != cases[k].local_ranks ||
+            found.local_rank != cases[k].local_rank || found.parent != cases[k].parent ||
+            strcmp(found.job, cases[k].job) != 0)
+            fail_msg("case %zu: %s, rank %d of %d, %d of %d here, parent %d, job %s", k, found.launcher, found.rank,
+                     found.ranks, found.local_rank, found.local_ranks, found.parent, found.job);
+    }
+    char job[64];
+    snprintf(job, sizeof job, "MPICH-%d", (int)getppid());
+    assert_true(find(VARIABLES("PMI_RANK", "0", "PMI_SIZE", "2", "TORCHELASTIC_RUN_ID", "run"), &found));
+    assert_string_equal(found.job, job);
+}
+
 /* What is missing or makes no sense is no rank: a batch script of Slurm has a number, but no step. */
 static void others_are_no_ranks(void **state)
 {
@@ -104,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launchers_are_understood),
         cmocka_unit_test(ranks_of_a_host_are_counted),
+        cmocka_unit_test(each_field_has_its_own_variable),
         cmocka_unit_test(others_are_no_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -111,6 +111,153 @@ static void memory_of_a_plugin_is_optional_and_aligned(void **state)
     sl_connection_close(connection);
 }
 
+/* ---- what the plugin is given ------------------------------------------------------------------------------------ */
+
+static struct {
+    struct seqlstm_rendezvous rendezvous;
+    struct seqlstm_exchange exchange;
+    struct seqlstm_group *group;
+    struct seqlstm_queue *queue;
+    uint32_t number;
+    int32_t ranks[3], count;
+    int64_t timeout_ns; /* of allocate */
+    char destroyed[8];  /* the numbers of groups, and `c` for close */
+} seen;
+
+static char groups[3]; /* their addresses are the groups */
+
+static seqlstm_status seen_open(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
+                                struct seqlstm_connection **out_connection, struct seqlstm_error *err)
+{
+    (void)host, (void)settings, (void)setting_count, (void)err;
+    seen.rendezvous = *rendezvous;
+    *out_connection = (struct seqlstm_connection *)&fake;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status seen_group_create(struct seqlstm_connection *connection, uint32_t number, const int32_t *ranks,
+                                        int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
+{
+    (void)connection, (void)err;
+    seen.number = number;
+    seen.count = count;
+    memcpy(seen.ranks, ranks, (size_t)count * sizeof *ranks);
+    *out_group = (struct seqlstm_group *)(void *)&groups[number];
+    return SEQLSTM_OK;
+}
+
+static void seen_group_destroy(struct seqlstm_group *group)
+{
+    seen.destroyed[strlen(seen.destroyed)] = (char)('0' + ((char *)group - groups));
+}
+
+static void seen_close(struct seqlstm_connection *connection)
+{
+    (void)connection;
+    seen.destroyed[strlen(seen.destroyed)] = 'c';
+}
+
+static seqlstm_status seen_run(struct seqlstm_group *group, struct seqlstm_queue *queue,
+                               const struct seqlstm_exchange *exchange, struct seqlstm_error *err)
+{
+    (void)err;
+    seen.group = group;
+    seen.queue = queue;
+    seen.exchange = *exchange;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status seen_allocate(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                                    void **out_memory, struct seqlstm_error *err)
+{
+    (void)connection, (void)bytes, (void)err;
+    seen.timeout_ns = timeout_ns;
+    *out_memory = memory;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status blaming_poll(struct seqlstm_connection *connection, struct seqlstm_error *err)
+{
+    (void)connection;
+    seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "rank 2 has died");
+    err->native_code = 3;
+    return SEQLSTM_CANCELLED;
+}
+
+static const struct seqlstm_collectives *query(uint32_t host_minor)
+{
+    (void)host_minor;
+    return &fake.table;
+}
+
+static void each_value_reaches_the_plugin_as_it_is(void **state)
+{
+    (void)state;
+    static const struct sl_collectives_builtin builtins[] = {{"other", NULL}, {"comm-test", query}};
+    const struct sl_connection_request request = {.name = "comm-test",
+                                                  .builtins = builtins,
+                                                  .builtin_count = 2,
+                                                  .rank = 1,
+                                                  .ranks = 3,
+                                                  .local_ranks = 2,
+                                                  .device = 5,
+                                                  .job = "a-job",
+                                                  .folder = "/a/folder",
+                                                  .timeout_ns = 7000};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    void *got = NULL;
+    memset(&seen, 0, sizeof seen);
+    fake.table.open = seen_open;
+    fake.table.group_create = seen_group_create;
+    fake.table.group_destroy = seen_group_destroy;
+    fake.table.close = seen_close;
+    fake.table.run = seen_run;
+    fake.table.allocate = seen_allocate;
+    fake.table.poll = blaming_poll;
+    assert_int_equal(sl_connection_open(&request, &connection, &err), SEQLSTM_OK);
+    const struct seqlstm_rendezvous *r = &seen.rendezvous;
+    assert_true(r->struct_size == sizeof *r && r->rank == 1 && r->ranks == 3 && r->local_ranks == 2 && r->device == 5);
+    assert_string_equal(r->job, "a-job");
+    assert_string_equal(r->folder, "/a/folder");
+    assert_int_equal(r->timeout_ns, 7000);
+    assert_true(sl_connection_get_rank(connection) == 1 && sl_connection_get_ranks(connection) == 3);
+    assert_true(seen.number == 0 && seen.count == 3 && seen.ranks[0] == 0 && seen.ranks[1] == 1 && seen.ranks[2] == 2);
+    const int32_t pair[] = {1, 2};
+    assert_int_equal(sl_connection_add_group(connection, 1, pair, 2, &err), SEQLSTM_OK);
+    assert_true(seen.number == 1 && seen.count == 2 && seen.ranks[0] == 1 && seen.ranks[1] == 2);
+
+    float from, to;
+    struct seqlstm_exchange exchange = {.kind = SEQLSTM_COLLECTIVE_BROADCAST,
+                                        .dtype = SEQLSTM_DTYPE_INT8,
+                                        .reduction = SEQLSTM_REDUCE_MIN,
+                                        .peer = 2,
+                                        .elems = 11,
+                                        .from = &from,
+                                        .to = &to,
+                                        .timeout_ns = 13};
+    struct seqlstm_queue *queue = (struct seqlstm_queue *)(void *)&to;
+    for (uint32_t group = 0; group < 2; group++) {
+        assert_int_equal(sl_connection_run_on(connection, group, queue, exchange, &err), SEQLSTM_OK);
+        assert_ptr_equal(seen.group, &groups[group]);
+        assert_ptr_equal(seen.queue, queue);
+    }
+    exchange.struct_size = sizeof exchange;
+    assert_memory_equal(&seen.exchange, &exchange, sizeof exchange);
+    exchange.timeout_ns = 0;
+    assert_int_equal(sl_connection_run(connection, 1, exchange, &err), SEQLSTM_OK);
+    assert_null(seen.queue);
+    assert_int_equal(seen.exchange.timeout_ns, 7000);
+    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_OK);
+    assert_int_equal(seen.timeout_ns, 7000);
+    assert_int_equal(sl_connection_poll(connection, &err), SEQLSTM_CANCELLED);
+    assert_string_equal(err.message, "rank 2 has died");
+    assert_int_equal(err.native_code, 3);
+    sl_connection_close(connection);
+    assert_string_equal(seen.destroyed, "10c");
+}
+
 static void what_is_wrong_is_said(void **state)
 {
     (void)state;
@@ -151,6 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(a_sound_plugin_is_used_and_closed, make_sound),
         cmocka_unit_test_setup(memory_of_a_plugin_is_optional_and_aligned, make_sound),
+        cmocka_unit_test_setup(each_value_reaches_the_plugin_as_it_is, make_sound),
         cmocka_unit_test_setup(what_is_wrong_is_said, make_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
