@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -71,11 +72,48 @@ static void test_failures(void **state)
     sl_arena_deinit(&arena);
 }
 
+/* Wherever the line ends too soon, and whichever text of it is missing, no record is made of it. */
+static void test_parts_of_a_line(void **state)
+{
+    static const struct seqlstm_device_info device = {.name = "n", .device_class = "c", .domain = "d"};
+    static const struct sl_backend_file file = {.path = "p", .build_id = "b"};
+    static const char *const keys[] = {"id",   "file",  "version", "vendor", "license", "build",
+                                       "name", "class", "domain",  "path",   "build_id"};
+    const struct sl_backend_record record = {
+        .id = "i", .device_count = 1, .devices = &device, .file_count = 1, .files = &file};
+    struct sl_backend_record got;
+    struct sl_arena arena;
+    (void)state;
+    sl_arena_init(&arena);
+    char *line = sl_record_line_print(&record, SEQLSTM_OK, "");
+    const size_t length = strlen(line);
+    assert_int_equal(sl_record_line_parse(line, &arena, &got, NULL), SEQLSTM_OK);
+    for (size_t end = 0; end < length - 1; end++) {
+        char *part = strndup(line, end);
+        if (sl_record_line_parse(part, &arena, &got, NULL) != SEQLSTM_INTERNAL)
+            fail_msg("'%s' was taken", part);
+        free(part);
+    }
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        char quoted[20], *part = strdup(line);
+        snprintf(quoted, sizeof quoted, "\"%s\":", keys[k]);
+        char *at = strstr(part, quoted);
+        assert_non_null(at);
+        at[1] = '?'; /* another key */
+        if (sl_record_line_parse(part, &arena, &got, NULL) == SEQLSTM_OK)
+            fail_msg("'%s' was taken", part);
+        free(part);
+    }
+    free(line);
+    sl_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_there_and_back),
         cmocka_unit_test(test_failures),
+        cmocka_unit_test(test_parts_of_a_line),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
