@@ -27,7 +27,8 @@ static void *work(void *context)
 {
     struct rank *r = context;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const seqlstm_status status = thread_connect(r->trial.rank, r->trial.ranks, &r->trial.connection, &err);
+    const seqlstm_status status =
+        thread_connect(thread_query, r->trial.rank, r->trial.ranks, &r->trial.connection, &err);
     if (!sl_trial_check(&r->trial, status == SEQLSTM_OK, "%s", err.message))
         return NULL;
     r->trial.transport = sl_connection_get_transport(r->trial.connection);
@@ -303,15 +304,7 @@ static struct sl_trial run_told(void (*run)(struct sl_trial *trial), int32_t ran
                                 seqlstm_status (*exchange)(struct seqlstm_group *, struct seqlstm_queue *,
                                                            const struct seqlstm_exchange *, struct seqlstm_error *))
 {
-    static const struct sl_collectives_builtin builtins[] = {{"comm-threads", told_query}};
     static struct seqlstm_transport transport;
-    const struct sl_connection_request request = {.name = "comm-threads",
-                                                  .builtins = builtins,
-                                                  .builtin_count = 1,
-                                                  .rank = rank,
-                                                  .ranks = ranks,
-                                                  .job = "a-job",
-                                                  .timeout_ns = INT64_C(60000000000)};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_trial trial = {.rank = rank, .ranks = ranks, .seed = 5};
     told = *thread_query(SEQLSTM_COLLECTIVES_MINOR);
@@ -319,7 +312,7 @@ static struct sl_trial run_told(void (*run)(struct sl_trial *trial), int32_t ran
     told.run = exchange;
     told.poll = poll_answer;
     answer.runs = answer.polled = group_calls = 0;
-    if (sl_connection_open(&request, &trial.connection, &err) != SEQLSTM_OK)
+    if (thread_connect(told_query, rank, ranks, &trial.connection, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     transport = *sl_connection_get_transport(trial.connection);
     transport.one_host = 1;

@@ -253,10 +253,11 @@ static const struct seqlstm_collectives *thread_query(uint32_t host_minor)
     return &table;
 }
 
-static seqlstm_status thread_connect(int32_t rank, int32_t ranks, struct sl_connection **out_connection,
-                                     struct seqlstm_error *err)
+/* `query`: thread_query, or that of a table which differs from its table. */
+static seqlstm_status thread_connect(seqlstm_collectives_query_fn query, int32_t rank, int32_t ranks,
+                                     struct sl_connection **out_connection, struct seqlstm_error *err)
 {
-    static const struct sl_collectives_builtin builtins[] = {{"comm-threads", thread_query}};
+    const struct sl_collectives_builtin builtins[] = {{"comm-threads", query}};
     const struct sl_connection_request request = {.name = "comm-threads",
                                                   .builtins = builtins,
                                                   .builtin_count = 1,
