@@ -3,6 +3,7 @@
  * what the variable RANKS_DO says: a word for each start, with a letter for each rank. */
 #include "captured.h"
 
+#include <fcntl.h>
 #include <signal.h>
 
 #include "cli/cli.h"
@@ -159,6 +160,96 @@ static void test_a_resume_has_the_flags_that_it_takes(void **state)
     }
 }
 
+/* ---- the folder of the run ----------------------------------------------------------------------------------------
+ */
+
+/* What the launcher reads once the process with this end of the pipe has told `folder`; NULL: it tells none. */
+static void expect_read(const char *folder, const char *before, const char *expected)
+{
+    int ends[2];
+    char number[16], got[CLI_FOLDER_BYTES];
+    snprintf(got, sizeof got, "%s", before);
+    assert_true(cli_open_folder_pipe(ends));
+    assert_non_null(getenv("SEQLSTM_FOLDER_FD"));
+    assert_int_equal(atoi(getenv("SEQLSTM_FOLDER_FD")), ends[1]);
+    assert_int_equal(fcntl(ends[0], F_GETFD), FD_CLOEXEC); /* the other end alone goes to the process */
+    assert_int_equal(fcntl(ends[1], F_GETFD), 0);
+    snprintf(number, sizeof number, "%d", dup(ends[1])); /* that of the process */
+    cli_keep_folder_pipe(ends);
+    assert_true(ends[1] == -1 && getenv("SEQLSTM_FOLDER_FD") == NULL);
+    setenv("SEQLSTM_FOLDER_FD", number, 1);
+    if (folder) {
+        cli_tell_folder(NULL, folder);
+        cli_tell_folder(NULL, "told twice");
+    } else {
+        close(atoi(number));
+    }
+    cli_read_folder(ends, got);
+    assert_int_equal(ends[0], -1);
+    assert_string_equal(got, expected);
+    cli_read_folder(ends, got); /* nothing more comes */
+    assert_string_equal(got, expected);
+    unsetenv("SEQLSTM_FOLDER_FD");
+}
+
+static void test_a_folder_is_told_once(void **state)
+{
+    static char longest[CLI_FOLDER_BYTES];
+    (void)state;
+    memset(longest, 'f', sizeof longest - 1);
+    expect_read("runs/a b/001", "", "runs/a b/001");
+    expect_read("short", "runs/a-longer-one", "short");
+    expect_read(longest, "", longest);
+    expect_read(NULL, "runs/of/before", "runs/of/before");
+}
+
+/* ---- what a rank is ---------------------------------------------------------------------------------------------- */
+
+/* All ranks but the first are silent; without `parallel`, processes of a launcher train by themselves. */
+static void test_ranks_of_a_divided_training(void **state)
+{
+    static const struct sl_parallel_config none = {.data = 1, .pipeline = 1}, data = {.data = 2, .pipeline = 1},
+                                           pipeline = {.data = 1, .pipeline = 2},
+                                           shards = {.data = 1, .pipeline = 1, .shards = 1};
+    static const struct {
+        bool is_rank;
+        int32_t rank, ranks;
+        const struct sl_parallel_config *parallel;
+        bool stays, silent;
+        const char *said;
+    } rows[] = {
+        {false, 0, 0, &none, false, false, ""},
+        {false, 1, 4, &data, false, false, ""},
+        {true, 0, 1, &none, false, false, ""},
+        {true, 2, 0, &none, false, false, ""}, /* how many there are is not known */
+        {true, 0, 4, &none, false, false,
+         "warning: this is rank 0 of 4 that Slurm started, but the model has no `parallel`: each trains by itself\n"},
+        {true, 3, 4, &none, false, false,
+         "warning: this is rank 3 of 4 that Slurm started, but the model has no `parallel`: each trains by itself\n"},
+        {true, 0, 4, &data, true, false, ""},
+        {true, 1, 4, &data, true, true, ""},
+        {true, 3, 4, &pipeline, true, true, ""},
+        {true, 0, 4, &pipeline, true, false, ""},
+        {true, 2, 3, &shards, true, true, ""},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const struct sl_model model = {.parallel = *rows[k].parallel};
+        struct cli_context cli = {
+            .command = &command, .json = true, .progress = CLI_PROGRESS_BAR, .is_rank = rows[k].is_rank};
+        cli.log = (struct sl_log){.write = write_log, .level = SL_LOG_INFO};
+        cli.rank = (struct sl_rank_identity){.rank = rows[k].rank, .ranks = rows[k].ranks, .launcher = "Slurm"};
+        capture_begin();
+        cli_begin_rank(&cli, &model);
+        capture_expect(rows[k].said);
+        assert_int_equal(cli.is_rank, rows[k].stays);
+        assert_int_equal(cli.verbosity, rows[k].silent ? -1 : 0);
+        assert_int_equal(cli.json, !rows[k].silent);
+        assert_int_equal(cli.log.level, rows[k].silent ? SL_LOG_ERROR : SL_LOG_INFO);
+        assert_int_equal(cli.progress, rows[k].silent ? CLI_PROGRESS_NONE : CLI_PROGRESS_BAR);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +258,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_killed_rank_is_named),
         cmocka_unit_test(test_restarts_are_counted_down),
         cmocka_unit_test(test_a_resume_has_the_flags_that_it_takes),
+        cmocka_unit_test(test_a_folder_is_told_once),
+        cmocka_unit_test(test_ranks_of_a_divided_training),
     };
     (void)argc, (void)argv;
     if (getenv("SEQLSTM_RANK"))

@@ -235,6 +235,56 @@ static void measured_times_cut_and_add_up(void **state)
     sl_piece_times_deinit(&times);
 }
 
+/* A rank touches what its stage reads and writes, what crosses it, and the gradients of its parameters: of four calls
+ * in stages of one, two and one, of which the first and the last also share a tensor and a parameter. */
+static void a_stage_does_not_touch_the_others_memory(void **state)
+{
+    (void)state;
+    enum { SKIP = 5, PARAM = 6, PARAMS = 3, TENSORS = PARAM + PARAMS, SLOTS = 4 };
+    static const int32_t slots[4][SLOTS] = {
+        {0, 1, SKIP, PARAM}, {1, 2, -1, -1}, {2, 3, PARAM + 1, -1}, {3, 4, SKIP, PARAM + 2}};
+    static const int64_t offsets[TENSORS] = {-1, 0, 0, 0, 0, 0, -1, -1, -1},
+                         grads[TENSORS] = {-1, 0, 0, 0, -1, -1, -1, -1, -1};
+    static const struct sl_param params[PARAMS] = {{.tensor = PARAM, .rows = 2, .columns = 3},
+                                                   {.tensor = PARAM + 1, .rows = 4, .columns = 5},
+                                                   {.tensor = PARAM + 2, .rows = 6, .columns = 7}};
+    struct layers l;
+    make(&l, 4, 2);
+    l.graph.tensor_count = TENSORS;
+    l.graph.params = params;
+    l.graph.param_count = PARAMS;
+    l.graph.facts.envelope = (struct sl_envelope){.sequences = 5, .steps = 1, .rows = 5};
+    for (int32_t t = 0; t < TENSORS; t++) /* 320 bytes, 640, 960, ... */
+        l.tensors[t] = (struct sl_tensor){.name = "t", .axis = SL_AXIS_STEPS, .features = t < SKIP ? 16 * (t + 1) : 16};
+    int32_t own[4][SLOTS];
+    memcpy(own, slots, sizeof own);
+    for (int32_t c = 0; c < 4; c++) {
+        l.nodes[c].slots = own[c];
+        l.nodes[c].slot_count = SLOTS;
+        l.calls[c].sizes.reserve_bytes = 100 * (uint64_t)(c + 1);
+    }
+    l.nodes[2].desc.head.op = SEQLSTM_OP_POOL; /* of all steps at once: it has one reserve, the others two */
+    l.plan.tensor_offsets = offsets;
+    l.plan.grad_offsets = grads;
+    const struct sl_pipeline pipeline = {.stages = 3, .pieces = 2, .bounds = {0, 1, 3, 4}};
+    const int64_t activations[] = {1280 + 320 + 2 * 128, 1280 + 1920 + 2560 + 320 + 2 * 256 + 320,
+                                   2560 + 1600 + 320 + 2 * 448};
+    int64_t gradients[] = {80 + 168, 24 + 168, 24 + 80}; /* of the other stages */
+    l.plan.memory.activations_bytes = 20000;
+    l.plan.memory.gradients_bytes = 1000;
+    for (int32_t s = 0; s < 3; s++)
+        assert_int_equal(sl_pipeline_count_untouched(&l.plan, &pipeline, s), 20000 - activations[s] + gradients[s]);
+    own[0][3] = PARAM + 2; /* shared; no call uses the first one */
+    gradients[0] = 24 + 80;
+    for (int32_t s = 0; s < 3; s++)
+        assert_int_equal(sl_pipeline_count_untouched(&l.plan, &pipeline, s), 20000 - activations[s] + gradients[s]);
+    l.plan.memory.activations_bytes = 6000; /* no less than nothing, and no more than there is */
+    l.plan.memory.gradients_bytes = 110;
+    assert_int_equal(sl_pipeline_count_untouched(&l.plan, &pipeline, 0), 6000 - activations[0] + 104);
+    assert_int_equal(sl_pipeline_count_untouched(&l.plan, &pipeline, 1), 110);
+    assert_int_equal(sl_pipeline_count_untouched(&l.plan, &pipeline, 2), 6000 - activations[2] + 104);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +295,7 @@ int main(void)
         cmocka_unit_test(barriers_are_listed_wherever_they_are),
         cmocka_unit_test(no_cut_is_better),
         cmocka_unit_test(too_many_stages_are_refused),
+        cmocka_unit_test(a_stage_does_not_touch_the_others_memory),
         cmocka_unit_test(measured_times_cut_and_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
