@@ -173,6 +173,9 @@ static void test_order_is_a_function_of_seed_and_epoch(void **state)
     assert_int_equal(sl_batcher_seek(b, 1, 0, NULL), SEQLSTM_OK);
     assert_true(digest(b) == second);
     sl_batcher_close(c);
+    c = data_batcher(o.train, SL_BATCHING_TRAIN, 3 + (UINT64_C(1) << 32), 0, 0); /* all bits of the seed count */
+    assert_true(digest(c) != first);
+    sl_batcher_close(c);
     c = data_batcher(o.train, SL_BATCHING_EVALUATE, 3, 0, 0);
     first = digest(c);
     assert_true(digest(c) == first);

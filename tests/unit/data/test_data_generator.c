@@ -60,8 +60,9 @@ static void test_determinism(void **state)
         "type: generator, train: {name: adding_problem, size: 5, length: 10, seed: 8}",
         ("type: generator, train: {name: adding_problem, size: 5, length: 10}, "
          "valid: {size: 5, name: adding_problem, length: 10}"),
+        "type: generator, train: {name: adding_problem, size: 5, length: 10, seed: 4294967303}", /* 7 and 2^32 */
     };
-    for (int i = 0; i < 5; i++) {
+    for (int i = 0; i < 6; i++) {
         struct data_open o = data_open_train(variants[i], MODEL_REGRESS, MSE);
         struct sl_dataset *d = i == 4 ? data_open_split(&o, SL_SPLIT_VALID) : o.train;
         struct sl_batcher *batcher = data_batcher(d, SL_BATCHING_PREDICT, 1, 4, 0);

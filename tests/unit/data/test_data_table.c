@@ -201,6 +201,11 @@ static void test_scaling(void **state)
                         "train.csv:3: the value 1e+300 (column `a`) does not fit into float32");
     data_expect_failure(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE,
                         SEQLSTM_CORRUPT_DATA, "column `a` are too large to be scaled");
+    data_write("train.csv", "a,b,c\n5,2,1e300\n1,1,1\n");
+    data_expect_failure(CSV("inputs: [a, c], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "column `c` are too large to be scaled");
+    data_expect_failure(CSV("inputs: [a], targets: [b, c], scale: {type: standard}"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "column `c` are too large to be scaled");
     data_write("train.csv", "a,b\n5,1\n5,2\n"); /* a column without spread is only shifted */
     o = data_open_train(CSV("inputs: [a], targets: [b], scale: {type: standard}"), MODEL_DENSE, MSE);
     assert_true(sl_data_state_find_input_scaling(o.state)->factor[0] == 1);
@@ -240,6 +245,11 @@ static void test_missing(void **state)
     data_write("train.csv", "a,b\n,1\n?,2\n");
     data_expect_failure(CSV("inputs: [a], targets: [b], missing: mean"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "column `a` has no value");
+    data_write("train.csv", "a,b,c\n1,1,\n2,2,\n3,3,4\n4,4,4\n"); /* the last two rows are those of valid */
+    data_expect_failure(CSV("valid: {split: 0.5}, inputs: [a, c], targets: [b], missing: mean"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "column `c` has no value in the training split");
+    data_expect_failure(CSV("valid: {split: 0.5}, inputs: [a], targets: [b, c], missing: mean"), MODEL_DENSE, MSE,
+                        SEQLSTM_CORRUPT_DATA, "column `c` has no value in the training split");
 }
 
 static void expect_shares(const char *more, const char *layers, const char *missing, const float *train,

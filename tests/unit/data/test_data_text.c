@@ -136,6 +136,10 @@ static void test_vocabulary_limits(void **state)
     assert_string_equal(data_token(o.state, 2), "b");
     assert_int_equal(sl_dataset_get_counts(o.train)->unknown_tokens, 3);
     data_close(&o);
+    /* specials are there in any case */
+    data_expect_failure(TEXT_DATA("tokenizer: {type: whitespace, specials: [unk, bos, eos], vocab_size: 2}"), MODEL_LM,
+                        "task: language_model", SEQLSTM_CORRUPT_DATA,
+                        "train.txt: no token of the training split is in the vocabulary");
 }
 
 static void test_vocabulary_file(void **state)
@@ -154,6 +158,12 @@ static void test_vocabulary_file(void **state)
     data_write("vocab.txt", "a\nb\na\n");
     data_expect_failure(TEXT_DATA("tokenizer: {type: whitespace, specials: [unk], vocab: vocab.txt}"), MODEL_LM,
                         "task: language_model", SEQLSTM_CORRUPT_DATA, "\"a\" twice");
+    /* what only another split has teaches nothing */
+    data_write("vocab.txt", "z\n");
+    data_write("train.txt", "a b\nz z\n");
+    data_expect_failure(
+        TEXT_DATA("valid: {split: 0.5}, tokenizer: {type: whitespace, specials: [unk], vocab: vocab.txt}"), MODEL_LM,
+        "task: language_model", SEQLSTM_CORRUPT_DATA, "no token of the training split is in the vocabulary");
 }
 
 /* Every line ends in <eos>, the last one too, and blank lines are one. */

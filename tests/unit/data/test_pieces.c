@@ -1,23 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The module `sentencepiece`: what is learned from lines, pieces of models and of texts, and models that are none.
  * Skipped where the module is not built. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "data_fixture.h"
 
-#include <cmocka.h>
-
-#include "base/system/file_writer.h"
-#include "base/value/buf.h"
 #include "data/text/pieces.h"
-#include "model/data_config.h"
-#include "scratch.h"
 
 #define BLANK "\xe2\x96\x81"
+#define COUNTED                                                                                                        \
+    "type: lines, train: {file: train.txt}, tokenizer: {type: sentencepiece, vocab_size: 16, method: bpe, specials: "  \
+    "[unk, eos]}, batch_size: 2"
 
 enum { SIZE = 24 };
 
@@ -124,6 +115,72 @@ static void test_texts_are_cut(void **state)
     sl_buf_deinit(&again);
 }
 
+/* Changes one byte of the state, which is then refused; and changes it back. */
+static void expect_refused(struct sl_buf *text, const char *after, size_t behind)
+{
+    struct sl_data_state *read = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *at = strstr(text->data, after);
+    assert_non_null(at);
+    at += behind;
+    const char kept = *at;
+    *at = kept == 'a' ? 'b' : 'a';
+    assert_int_equal(sl_data_state_read("s", text->data, text->length_bytes, &read, &err), SEQLSTM_CORRUPT_DATA);
+    assert_string_equal(err.message, "s: the key \"pieces\" is missing or does not hold what it must");
+    *at = kept;
+}
+
+/* The model in the state of a run comes back, unless a byte of it, or of its checksum, is another one. */
+static void test_pieces_in_a_state(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    struct sl_buf text = {0};
+    struct sl_data_state *read = NULL;
+    int32_t *ids[2];
+    int64_t counts[2];
+    data_write("train.txt", "tap tap pat\njog log gog\nemu emu\ntap pat\n");
+    struct data_open o = data_open_train(COUNTED, MODEL_LM, "task: language_model");
+    assert_int_equal(sl_data_state_write(o.state, &text, NULL), SEQLSTM_OK);
+    expect_refused(&text, "\"crc64\":\"", 9);
+    expect_refused(&text, "\"model\":\"", 9);
+    expect_refused(&text, "\"model\":\"", 49);
+    expect_refused(&text, "\"pieces\":", 1);
+    assert_int_equal(sl_data_state_read("s", text.data, text.length_bytes, &read, NULL), SEQLSTM_OK);
+    const struct sl_data_state *states[2] = {o.state, read};
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(sl_data_state_encode(states[k], "tap emu", 7, true, &ids[k], &counts[k], NULL), SEQLSTM_OK);
+    assert_int_equal(counts[0], counts[1]);
+    assert_memory_equal(ids[0], ids[1], (size_t)counts[0] * sizeof *ids[0]);
+    for (int k = 0; k < 2; k++)
+        free(ids[k]);
+    sl_data_state_destroy(read);
+    sl_buf_deinit(&text);
+    data_close(&o);
+}
+
+/* Each piece of the vocabulary has its count in the training split. */
+static void test_pieces_are_counted(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    data_write("train.txt", "tap tap pat\njog log gog\nemu emu\ntap pat\n");
+    struct data_open o = data_open_train(COUNTED, MODEL_LM, "task: language_model");
+    const struct sl_vocabulary *v = sl_data_state_find_vocabulary(o.state);
+    int64_t sum = 0, counted = 0;
+    for (int32_t id = 0; id < sl_vocabulary_get_size(v); id++) {
+        sum += sl_vocabulary_get_count(v, id);
+        counted += sl_vocabulary_get_count(v, id) > 0;
+    }
+    assert_int_equal(sl_vocabulary_get_size(v), 16);
+    assert_int_equal(sum, sl_dataset_get_counts(o.train)->tokens);
+    assert_in_range(counted, 6, 15);
+    assert_int_equal(sl_vocabulary_get_count(v, sl_vocabulary_get_special(v, SL_SPECIAL_EOS)), 4);
+    data_close(&o);
+}
+
 static void test_what_is_no_model(void **state)
 {
     (void)state;
@@ -131,12 +188,13 @@ static void test_what_is_no_model(void **state)
         return;
     struct sl_pieces *pieces = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    char expected[400];
+    char expected[400], path[160];
     assert_int_equal(sl_pieces_open("no model", 8, &pieces, &err), SEQLSTM_CORRUPT_DATA);
     assert_memory_equal(err.message, "sentencepiece: ", strlen("sentencepiece: "));
-    assert_int_equal(sl_file_write(scratch_path("x.model"), "no model", 8, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_pieces_load(scratch_path("x.model"), &pieces, &err), SEQLSTM_CORRUPT_DATA);
-    snprintf(expected, sizeof expected, "%s: no model of sentencepiece: sentencepiece: ", scratch_path("x.model"));
+    data_write("x.model", "no model");
+    snprintf(path, sizeof path, "%s/x.model", data_folder);
+    assert_int_equal(sl_pieces_load(path, &pieces, &err), SEQLSTM_CORRUPT_DATA);
+    snprintf(expected, sizeof expected, "%s: no model of sentencepiece: sentencepiece: ", path);
     assert_memory_equal(err.message, expected, strlen(expected));
     assert_int_equal(learn(2, SL_PIECES_BPE, &pieces, &err), SEQLSTM_INVALID_CONFIG);
     assert_string_equal(err.message, "`vocab_size: 2` has no room for pieces beside the specials");
@@ -152,15 +210,15 @@ static int begin(void **state)
     const char *build = getenv("SEQLSTM_BUILD");
     snprintf(folder, sizeof folder, "%s/modules", build ? build : "build");
     setenv("SEQLSTM_MODULE_PATH", folder, 1);
-    return scratch_make(state);
+    return data_setup(state);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_lines_are_learned_from),
-        cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_all_lines_are_learned_from), cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_pieces_are_counted),         cmocka_unit_test(test_pieces_in_a_state),
         cmocka_unit_test(test_what_is_no_model),
     };
-    return cmocka_run_group_tests(tests, begin, scratch_remove);
+    return cmocka_run_group_tests(tests, begin, data_teardown);
 }
