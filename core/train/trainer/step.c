@@ -155,8 +155,8 @@ static void diverge(struct sl_trainer *trainer, const char *what, double value)
                      state->updates + 1);
     if (skip) {
         size_t used = strlen(trainer->reason);
-        sl_text_snprintf(trainer->reason + used, sizeof trainer->reason - used,
-                         ", the %dth update in a row to be skipped", (int)state->skipped_in_row);
+        sl_text_snprintf(trainer->reason + used, sizeof trainer->reason - used, ", which is skipped (%d in a row)",
+                         (int)state->skipped_in_row);
         sl_log_printf(trainer->request.log, SL_LOG_WARN, "%s", trainer->reason);
     }
     /* A state that contains NaN would spoil every later batch. If one is under way, the device has done it. */

@@ -139,6 +139,12 @@ static void set_option(struct world *world, const char *line)
     else if (strcmp(key, "patience_alone") == 0)
         train->early_stopping = (struct sl_early_stopping){
             .enabled = true, .monitor = "valid.loss", .patience = whole, .min_delta = 0, .restore_best = false};
+    else if (strcmp(key, "skip_losses") == 0)
+        train->on_divergence = SL_DIVERGENCE_SKIP, world->exec.poison_at = whole;
+    else if (strcmp(key, "skip_gradients") == 0)
+        train->on_divergence = SL_DIVERGENCE_SKIP, world->exec.poison_grad_at = whole;
+    else if (strcmp(key, "skip_count") == 0)
+        world->exec.poison_count = whole;
     else if (strcmp(key, "estimate") == 0)
         world->train.estimate = whole;
     else if (strcmp(key, "batches") == 0)
