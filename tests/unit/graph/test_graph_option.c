@@ -119,6 +119,100 @@ static void an_option_is_found_at_its_line(void **state)
     assert_string_equal(sl_graph_find_option(graph, NULL, SEQLSTM_OPTION_COUNT + 5).key, "type");
 }
 
+/* Of several layers each option is found in that layer from which the operation comes. */
+static void an_option_is_found_in_its_layer(void **state)
+{
+    (void)state;
+    static const char layers[] = "seqlstm: 1\n"                             /* 1 */
+                                 "data: {type: npy, train: {x: a, y: b}}\n" /* 2 */
+                                 "model:\n"                                 /* 3 */
+                                 "  - type: lstm\n"                         /* 4 */
+                                 "    name: a\n"                            /* 5 */
+                                 "    units: 5\n"                           /* 6 */
+                                 "    layers: 2\n"                          /* 7 */
+                                 "    direction: bidirectional\n"           /* 8 */
+                                 "    merge: sum\n"                         /* 9 */
+                                 "    recurrent_activation: hard_sigmoid\n" /* 10 */
+                                 "    output_activation: relu\n"            /* 11 */
+                                 "    use_bias: false\n"                    /* 12 */
+                                 "    coupled_gates: true\n"                /* 13 */
+                                 "    return_sequences: true\n"             /* 14 */
+                                 "  - type: gru\n"                          /* 15 */
+                                 "    units: 4\n"                           /* 16 */
+                                 "    reset_after: false\n"                 /* 17 */
+                                 "    return_sequences: true\n"             /* 18 */
+                                 "    from: input\n"                        /* 19 */
+                                 "  - type: concat\n"                       /* 20 */
+                                 "    from: [a, gru_1]\n"                   /* 21 */
+                                 "  - type: dropout\n"                      /* 22 */
+                                 "    rate: 0.25\n"                         /* 23 */
+                                 "    mask: sequence\n"                     /* 24 */
+                                 "  - type: pool\n"                         /* 25 */
+                                 "    mode: max\n"                          /* 26 */
+                                 "  - type: dense\n"                        /* 27 */
+                                 "    units: 3\n"                           /* 28 */
+                                 "train: {loss: mse, epochs: 1}\n";         /* 29 */
+    static const struct {
+        int layer;
+        uint32_t option;
+        const char *key;
+        int line;
+        const char *value;
+    } cases[] = {
+        {0, SEQLSTM_OPTION_UNITS, "units", 6, "5"},
+        {0, SEQLSTM_OPTION_LAYERS, "layers", 7, "2"},
+        {0, SEQLSTM_OPTION_DIRECTION, "direction", 8, "bidirectional"},
+        {0, SEQLSTM_OPTION_MERGE, "merge", 9, "sum"},
+        {0, SEQLSTM_OPTION_RECURRENT_ACTIVATION, "recurrent_activation", 10, "hard_sigmoid"},
+        {0, SEQLSTM_OPTION_OUTPUT_ACTIVATION, "output_activation", 11, "relu"},
+        {0, SEQLSTM_OPTION_USE_BIAS, "use_bias", 12, "false"},
+        {0, SEQLSTM_OPTION_COUPLED_GATES, "coupled_gates", 13, "true"},
+        {0, SEQLSTM_OPTION_STATES, "return_sequences", 14, "true"},
+        {0, SEQLSTM_OPTION_RESET_AFTER, "reset_after", 4, NULL}, /* not said: the line of the layer */
+        {1, SEQLSTM_OPTION_CELL, "type", 15, "gru"},
+        {1, SEQLSTM_OPTION_UNITS, "units", 16, "4"},
+        {1, SEQLSTM_OPTION_RESET_AFTER, "reset_after", 17, "false"},
+        {1, SEQLSTM_OPTION_LENGTHS, "type", 15, "gru"},
+        {2, SEQLSTM_OPTION_MERGE, "type", 20, "concat"},
+        {3, SEQLSTM_OPTION_RATE, "rate", 23, "0.25"},
+        {3, SEQLSTM_OPTION_MASK, "mask", 24, "sequence"},
+        {4, SEQLSTM_OPTION_KIND, "mode", 26, "max"},
+        {5, SEQLSTM_OPTION_UNITS, "units", 28, "3"},
+        {5, SEQLSTM_OPTION_KIND, "type", 27, "dense"},
+    };
+    static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3},
+                                               .target = {.kind = SL_FIELD_VALUES, .features = 3},
+                                               .has_steps = true,
+                                               .envelope = {.sequences = 2, .steps = 4, .rows = 8}};
+    const struct sl_model_request request = {.path = "m.yaml"};
+    struct sl_diagnostics *notes;
+    struct sl_model *several;
+    struct sl_graph *made;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_diagnostics_create(&notes, &err), SEQLSTM_OK);
+    if (sl_model_load_text("m.yaml", layers, strlen(layers), &request, notes, &several, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    const struct sl_graph_request wanted = {.model = several, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    if (sl_graph_create(&wanted, &made, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int32_t n = 0;
+        while (n < made->node_count && made->nodes[n].layer != cases[i].layer)
+            n++;
+        assert_true(n < made->node_count);
+        const struct sl_option_place found = sl_graph_find_option(made, &made->nodes[n], cases[i].option);
+        if (strcmp(found.key, cases[i].key) != 0 || found.place.line != cases[i].line ||
+            (found.value == NULL) != (cases[i].value == NULL) ||
+            (found.value && strcmp(found.value, cases[i].value) != 0))
+            fail_msg("layer %d, option %d: `%s: %s` in line %d, expected `%s: %s` in line %d", cases[i].layer,
+                     (int)cases[i].option, found.key, found.value ? found.value : "", found.place.line, cases[i].key,
+                     cases[i].value ? cases[i].value : "", cases[i].line);
+    }
+    sl_graph_destroy(made);
+    sl_model_destroy(several);
+    sl_diagnostics_destroy(notes);
+}
+
 /* The value as the model file has it; else what was refused, in the words of the file. */
 static void a_refused_value_is_named_as_the_file_says_it(void **state)
 {
@@ -215,6 +309,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_option_is_found_at_its_line),
+        cmocka_unit_test(an_option_is_found_in_its_layer),
         cmocka_unit_test(a_refused_value_is_named_as_the_file_says_it),
         cmocka_unit_test(what_input_feeding_runs_by_steps_is_its_own),
         cmocka_unit_test(a_batch_that_no_memory_holds_is_refused),

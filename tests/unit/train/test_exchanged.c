@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which gradients ranks exchange as factors or as rows of embeddings, worked out by hand for a tagger of 200 words, 40
- * numbers each, 48 hidden units and 150 tags. */
+/* Where gradients are added, and which of them ranks exchange as factors or as rows of embeddings, worked out by hand
+ * for a tagger of 200 words, 40 numbers each, 48 hidden units and 150 tags. */
+#include "fake_collectives.h"
 #include "model_fixture.h"
 #include "ok.h"
 
 #include "exec/params/params.h"
+#include "exec/params/params_mirror.h"
 #include "train/exchanged.h"
 
 enum { WORDS = 200, TAGS = 150, PARAMS_MOST = 8 };
@@ -108,11 +110,55 @@ static void lookups_of_an_update(void **state)
     assert_int_equal(sl_exchanged_count_lookups(&batch, 4), 112);
 }
 
+/* Gradients are added on the device where there is one, whose memory the collectives reach, and where nothing has to be
+ * done to the gradients on the way. */
+static void where_gradients_are_added(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *domain; /* of the device; that of the collectives is "host" */
+        int devices;
+        enum sl_reduce_kind how;
+        enum sl_reduce_dtype dtype;
+        int64_t compress_rank;
+        bool stays;
+    } rows[] = {
+        {"host", 1, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, true},
+        {"host:1", 1, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, true},
+        {"hos", 1, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, false},
+        {"cuda:1", 1, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, false},
+        {"host", 0, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, false},
+        {"host", 2, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 0, false},
+        {"host", 1, SL_REDUCE_CENTRAL, SL_REDUCE_FLOAT32, 0, false},
+        {"host", 1, SL_REDUCE_ALL, SL_REDUCE_BFLOAT16, 0, false},
+        {"host", 1, SL_REDUCE_ALL, SL_REDUCE_FLOAT32, 1, false},
+    };
+    struct sl_connection *connection = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_mirrors *mirrors = calloc(1, sizeof *mirrors);
+    fake_reset();
+    ok(fake_connect(0, 2, &connection, &err), &err);
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct sl_reduce_config reduce = {.how = rows[i].how, .dtype = rows[i].dtype};
+        const struct sl_ranks ranks = {
+            .connection = connection, .ranks = 2, .reduce = &reduce, .compress_rank = rows[i].compress_rank};
+        const struct sl_params params = {.mirrors = rows[i].devices ? mirrors : NULL};
+        mirrors->count = rows[i].devices;
+        snprintf(mirrors->mirrors[0].domain.name, sizeof mirrors->mirrors[0].domain.name, "%s", rows[i].domain);
+        snprintf(mirrors->mirrors[1].domain.name, sizeof mirrors->mirrors[1].domain.name, "host");
+        if (sl_exchanged_stays_on_device(&params, &ranks) != rows[i].stays)
+            fail_msg("row %zu", i);
+    }
+    sl_connection_close(connection);
+    free(mirrors);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(matrices_of_which_less_is_exchanged),
         cmocka_unit_test(lookups_of_an_update),
+        cmocka_unit_test(where_gradients_are_added),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ends of a run before its last epoch: early stopping with the best weights, and time. */
+/* The ends of a run before its last epoch: early stopping with the best weights, and time; and before its first. */
 #include "train_plain.h"
 
 /* The rate is so large that the loss gets worse: the best weights are those of the first validations. `averaged`: the
@@ -69,11 +69,77 @@ static void time_ends_a_run(void **state)
     free(world);
 }
 
+static void expect_refused(const struct world *world, seqlstm_status expected, const char *message)
+{
+    struct sl_trainer *trainer = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = sl_trainer_create(&world->request, &trainer, &err);
+    if (status != (message ? expected : SEQLSTM_OK) || (message && strcmp(err.message, message) != 0))
+        fail_msg("%d %s, expected `%s`", (int)status, err.message, message ? message : "none");
+    assert_true((trainer == NULL) == (message != NULL));
+    sl_trainer_destroy(trainer);
+}
+
+/* Something must end a run; one average at most; lists have room. */
+static void impossible_trainings_are_refused(void **state)
+{
+    (void)state;
+    for (int row = 0; row < 8; row++) {
+        struct world *world = make_plain();
+        world->model.train.epochs = row & 1 ? 2 : 0;
+        world->model.train.updates = row & 2 ? 3 : 0;
+        world->model.train.max_time = (struct sl_period){row & 4 ? SL_PERIOD_SECONDS : SL_PERIOD_NONE, 5};
+        expect_refused(world, SEQLSTM_INVALID_CONFIG,
+                       row ? NULL : "nothing ends the training: set `epochs`, `updates` or `max_time`");
+        free(world);
+    }
+    for (int row = 0; row < 4; row++) {
+        struct world *world = make_plain();
+        world->model.train.ema = (struct sl_ema){.enabled = row & 1, .decay = 0.5};
+        world->model.train.optimizer.kind = row & 2 ? SL_OPTIMIZER_NT_ASGD : SL_OPTIMIZER_ADAM;
+        world->model.train.optimizer.patience = 5;
+        expect_refused(world, SEQLSTM_INVALID_CONFIG,
+                       row == 3 ? "`ema` and the optimizer `nt_asgd` both average the weights" : NULL);
+        free(world);
+    }
+    static const int64_t patiences[] = {-1, 0, 1, 64, 65};
+    for (int i = 0; i < 5; i++) {
+        struct world *world = make_plain();
+        char message[100];
+        snprintf(message, sizeof message, "the patience of nt_asgd is %d, it must be 1 to 64", (int)patiences[i]);
+        world->model.train.optimizer.patience = patiences[i];
+        expect_refused(world, SEQLSTM_INVALID_CONFIG, NULL); /* of another optimizer it means nothing */
+        world->model.train.optimizer.kind = SL_OPTIMIZER_NT_ASGD;
+        expect_refused(world, SEQLSTM_INVALID_CONFIG, patiences[i] < 1 || patiences[i] > 64 ? message : NULL);
+        free(world);
+    }
+    for (int64_t more = 0; more < 2; more++) {
+        struct world *world = make_plain();
+        char message[100];
+        world->model.train.checkpoint.keep_best = SL_KEEP_BEST_MOST + more;
+        snprintf(message, sizeof message, "keep_best is %d, at most %d are kept", SL_KEEP_BEST_MOST + 1,
+                 SL_KEEP_BEST_MOST);
+        expect_refused(world, SEQLSTM_INVALID_CONFIG, more ? message : NULL);
+        free(world);
+    }
+    for (int row = 0; row < 4; row++) {
+        struct world *world = make_plain();
+        if (row & 1)
+            world->request.valid = NULL;
+        if (row & 2)
+            world->request.evaluate = NULL;
+        expect_refused(world, SEQLSTM_INVALID_ARGUMENT,
+                       row == 1 || row == 2 ? "`valid` and `evaluate` go together" : NULL);
+        free(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(early_stopping_restores_the_best),
         cmocka_unit_test(time_ends_a_run),
+        cmocka_unit_test(impossible_trainings_are_refused),
         unit_test_ahead(early_stopping_restores_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evaluation by several ranks, which are processes: as by one, and interrupted on all of them. */
+/* Several ranks, which are processes: they begin with the same, evaluate as one does, and are interrupted together. */
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/wait.h>
@@ -8,6 +8,7 @@
 #include "train_plain.h"
 #include "train/evaluate.h"
 #include "train/exchanged.h"
+#include "train/trainer/shards.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
@@ -99,6 +100,87 @@ static void all_ranks_end_alike(void **state)
     }
 }
 
+/* What one rank has that rank 0 has not, and which rank is named. */
+struct beginning {
+    const char *name;
+    int rank;          /* the first that differs; -1: none */
+    int weights, data; /* the ranks with other weights and other data; -1: none */
+    const char *what;
+};
+
+static bool begin_rank(int rank, const char *job, const struct beginning *trial)
+{
+    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
+    const struct sl_connection_request joining = {.name = "comm-shm",
+                                                  .builtins = &builtin,
+                                                  .builtin_count = 1,
+                                                  .rank = rank,
+                                                  .ranks = RANKS,
+                                                  .job = job,
+                                                  .timeout_ns = INT64_C(60000000000)};
+    const struct sl_parallel_config config = {.data = RANKS};
+    struct sl_interrupt own = {0};
+    struct sl_connection *connection = NULL;
+    struct sl_ranks ranks;
+    struct fake_params fake;
+    struct sl_batcher batcher = {.batches = 7};
+    struct sl_data_facts facts = {.records = 28, .rows = 77};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char expected[200] = "";
+    fake_params_init(&fake);
+    fake.values[25] += rank == trial->weights ? 1 : 0;
+    facts.records += rank == trial->data && strcmp(trial->name, "records") == 0;
+    facts.rows += rank == trial->data && strcmp(trial->name, "records") != 0;
+    if (sl_connection_open(&joining, &connection, NULL) != SEQLSTM_OK ||
+        sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK)
+        return false;
+    struct sl_trainer trainer = {
+        .request = {.params = &fake.params, .facts = &facts, .train = &batcher, .ranks = &ranks}};
+    const seqlstm_status status = sl_trainer_compare_ranks(&trainer, &err);
+    if (trial->rank >= 0)
+        snprintf(expected, sizeof expected,
+                 "rank %d begins with other %s than rank 0: the files that the model names must be the same for all "
+                 "ranks",
+                 trial->rank, trial->what);
+    const bool fine =
+        trial->rank < 0 ? status == SEQLSTM_OK : status == SEQLSTM_INVALID_CONFIG && strcmp(err.message, expected) == 0;
+    if (!fine)
+        print_error("%s, rank %d: %d %s\n", trial->name, rank, (int)status, err.message);
+    sl_connection_close(connection);
+    return fine;
+}
+
+static void ranks_begin_alike(void **state)
+{
+    (void)state;
+    static const struct beginning trials[] = {
+        {"alike", -1, -1, -1, ""},
+        {"the second", 1, 1, -1, "weights"},
+        {"the last", 2, 2, -1, "weights"},
+        {"records", 1, -1, 1, "data"},
+        {"rows", 2, -1, 2, "data"},
+        {"rows of the first", 1, -1, 0, "data"},
+        {"both in turn", 1, 1, 2, "weights"},
+        {"both the other way round", 1, 2, 1, "data"},
+    };
+    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++) {
+        char job[64];
+        pid_t pids[RANKS];
+        snprintf(job, sizeof job, "beginning-%zu-%d", k, (int)getpid());
+        for (int r = 0; r < RANKS; r++) {
+            pids[r] = fork();
+            if (pids[r] == 0)
+                _exit(begin_rank(r, job, &trials[k]) ? 0 : 1);
+        }
+        for (int r = 0; r < RANKS; r++) {
+            int status = -1;
+            assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+            if (status != 0)
+                fail_msg("%s: rank %d says otherwise", trials[k].name, r);
+        }
+    }
+}
+
 /* An update looks up the rows of both sides of its batches; without accumulation it has one batch. */
 static void all_rows_of_an_update_are_lookups(void **state)
 {
@@ -120,6 +202,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_end_alike),
+        cmocka_unit_test(ranks_begin_alike),
         cmocka_unit_test(all_rows_of_an_update_are_lookups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* metrics.jsonl: its rows, and which of them stay where a run goes on. */
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/system/file.h"
+#include "base/system/file_writer.h"
+#include "base/system/log.h"
+#include "scratch.h"
+#include "train/metrics_log.h"
+
+static void append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
+{
+    struct sl_metric_values values = {.count = 2,
+                                      .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
+    struct sl_metrics_row row = {.update = update,
+                                 .epoch = 0.5,
+                                 .seconds = (double)update + 0.0000004,
+                                 .split = "train",
+                                 .teacher_forcing = NAN,
+                                 .span = span,
+                                 .learning_rate = 1e-3,
+                                 .gradient_norm = NAN,
+                                 .rows_per_second = NAN,
+                                 .values = &values};
+    assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
+}
+
+static char *read_all(const char *path)
+{
+    static char *text; /* gcc 12 takes a local one for a dangling pointer where this is inlined */
+    assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL, NULL), SEQLSTM_OK);
+    return text;
+}
+
+static void rows_behind_the_checkpoint_go(void **state)
+{
+    (void)state;
+    struct sl_metrics_log *log = NULL;
+    double seconds = -1;
+    const char *path = scratch_path("metrics.jsonl");
+    assert_int_equal(sl_metrics_log_open(path, 0, 0, NULL, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_true(seconds == 0);
+    append(log, 10, "report", 1.5);
+    append(log, 10, "validation", NAN);
+    append(log, 20, "report", INFINITY);
+    sl_metrics_log_close(log);
+    char *text = read_all(path);
+    assert_string_equal(text, "{\"update\":10,\"epoch\":0.5,\"seconds\":10,\"split\":\"train\",\"span\":\"report\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":1.5,\"mae\":0.5}}\n"
+                              "{\"update\":10,\"epoch\":0.5,\"seconds\":10,\"split\":\"train\",\"span\":\"validation\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":null,\"mae\":0.5}}\n"
+                              "{\"update\":20,\"epoch\":0.5,\"seconds\":20,\"split\":\"train\",\"span\":\"report\","
+                              "\"learning_rate\":0.001,\"metrics\":{\"loss\":null,\"mae\":0.5}}\n");
+    size_t second = (size_t)(strchr(text, '\n') - text) + 1;
+    /* a line cut by a crash */
+    FILE *file = fopen(path, "a");
+    fputs("{\"update\":5,\"epo", file);
+    fclose(file);
+    assert_int_equal(sl_metrics_log_open(path, 20, 10, NULL, &log, &seconds, NULL), SEQLSTM_OK);
+    assert_true(seconds == 20);
+    sl_metrics_log_close(log);
+    char *now = read_all(path);
+    assert_string_equal(now, text);
+    free(now);
+    /* the checkpoint of update 10 was written before its validation */
+    assert_int_equal(sl_metrics_log_open(path, 10, 0, NULL, &log, &seconds, NULL), SEQLSTM_OK);
+    append(log, 11, "report", 1);
+    sl_metrics_log_close(log);
+    now = read_all(path);
+    assert_memory_equal(now, text, second);
+    assert_memory_equal(now + second, "{\"update\":11,", 13);
+    free(now);
+    free(text);
+    assert_int_equal(sl_metrics_log_open(scratch_path("no/such/folder"), 0, 0, NULL, &log, NULL, NULL), SEQLSTM_IO);
+}
+
+static char said[600];
+
+static void keep(void *context, enum sl_log_level level, const char *message)
+{
+    (void)context;
+    assert_int_equal(level, SL_LOG_WARN);
+    snprintf(said + strlen(said), sizeof said - strlen(said), "%s\n", message);
+}
+
+#define ROW(update, seconds) "{\"update\":" #update ",\"seconds\":" #seconds ",\"span\":\"report\"}\n"
+
+/* A line that is no row is told by its number, and goes with all that follow it. The end of a file that a crash has cut
+ * and rows behind the checkpoint go without a word. */
+static void what_is_no_row_is_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *line;
+        bool told;
+    } cases[] = {
+        {"garbage\n", true},
+        {"\n", true},
+        {"[1]\n", true},
+        {"{\"seconds\":1}\n", true},
+        {"{\"update\":-1,\"seconds\":1}\n", true},
+        {"{\"update\":3.5,\"seconds\":1}\n", true},
+        {"{\"update\":\"3\",\"seconds\":1}\n", true},
+        {"{\"update\":3,\"update\":3,\"seconds\":1}\n", true},
+        {ROW(11, 20), false},
+        {"{\"update\":3,\"sec", false},
+    };
+    static const char kept[] = ROW(1, 7.5) ROW(2, 5);
+    const struct sl_log messages = {.write = keep, .level = SL_LOG_WARN};
+    char path[256], text[400], expected[400];
+    snprintf(path, sizeof path, "%s", scratch_path("foreign.jsonl"));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_metrics_log *log = NULL;
+        double seconds = -1;
+        const char *more = strchr(cases[i].line, '\n') ? ROW(3, 9) : "";
+        snprintf(text, sizeof text, "%s%s%s", kept, cases[i].line, more);
+        assert_int_equal(sl_file_write(path, text, strlen(text), NULL), SEQLSTM_OK);
+        said[0] = 0;
+        assert_int_equal(sl_metrics_log_open(path, 10, 10, &messages, &log, &seconds, NULL), SEQLSTM_OK);
+        sl_metrics_log_close(log);
+        snprintf(expected, sizeof expected, "%s:3: this is no row of metrics: it is removed, and what follows it\n",
+                 path);
+        assert_string_equal(said, cases[i].told ? expected : "");
+        assert_true(seconds == 7.5); /* of the row that took longest, not of the last one */
+        char *now = read_all(path);
+        assert_string_equal(now, kept);
+        free(now);
+    }
+}
+
+/* The other name of a file keeps what it had. */
+static void a_log_with_another_name_is_copied(void **state)
+{
+    (void)state;
+    static const char before[] = ROW(1, 1) ROW(2, 2);
+    struct sl_metrics_log *log = NULL;
+    char path[256];
+    snprintf(path, sizeof path, "%s", scratch_path("linked.jsonl"));
+    assert_int_equal(sl_file_write(path, before, strlen(before), NULL), SEQLSTM_OK);
+    assert_int_equal(link(path, scratch_path("other.jsonl")), 0);
+    assert_int_equal(sl_metrics_log_open(path, 1, 1, NULL, &log, NULL, NULL), SEQLSTM_OK);
+    sl_metrics_log_close(log);
+    char *now = read_all(path), *other = read_all(scratch_path("other.jsonl"));
+    assert_string_equal(now, ROW(1, 1));
+    assert_string_equal(other, before);
+    free(now);
+    free(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(rows_behind_the_checkpoint_go),
+        cmocka_unit_test(what_is_no_row_is_told),
+        cmocka_unit_test(a_log_with_another_name_is_copied),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
