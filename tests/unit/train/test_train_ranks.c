@@ -42,7 +42,7 @@ static bool are_equal(const struct sl_evaluation *a, const struct sl_evaluation 
     return same;
 }
 
-static bool be_rank(int rank, const char *job, const struct trial *trial)
+static seqlstm_status join(int rank, const char *job, struct sl_connection **out)
 {
     static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
     const struct sl_connection_request joining = {.name = "comm-shm",
@@ -52,13 +52,40 @@ static bool be_rank(int rank, const char *job, const struct trial *trial)
                                                   .ranks = RANKS,
                                                   .job = job,
                                                   .timeout_ns = INT64_C(60000000000)};
+    return sl_connection_open(&joining, out, NULL);
+}
+
+/* Each rank is a process, which ends with 0 if all was as it expected. */
+static void expect_of_ranks(const char *name, bool (*be)(int rank, const char *job, const void *trial),
+                            const void *trial)
+{
+    static int jobs;
+    char job[64];
+    pid_t pids[RANKS];
+    snprintf(job, sizeof job, "train-ranks-%d-%d", jobs++, (int)getpid());
+    for (int r = 0; r < RANKS; r++) {
+        pids[r] = fork();
+        if (pids[r] == 0)
+            _exit(be(r, job, trial) ? 0 : 1);
+    }
+    for (int r = 0; r < RANKS; r++) {
+        int status = -1;
+        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
+        if (status != 0)
+            fail_msg("%s: rank %d does otherwise", name, r);
+    }
+}
+
+static bool be_rank(int rank, const char *job, const void *context)
+{
+    const struct trial *trial = context;
     const struct sl_parallel_config config = {.data = RANKS};
     struct sl_interrupt own = {0};
     struct sl_connection *connection = NULL;
     struct sl_ranks ranks, alone;
     struct sl_evaluation together = {0}, expected = {0};
     atomic_store(&own.stop, rank == trial->stopped ? 15 : 0);
-    if (sl_connection_open(&joining, &connection, NULL) != SEQLSTM_OK ||
+    if (join(rank, job, &connection) != SEQLSTM_OK ||
         sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK ||
         sl_ranks_init(&alone, NULL, &config, NULL, NULL) != SEQLSTM_OK)
         return false;
@@ -82,22 +109,8 @@ static void all_ranks_end_alike(void **state)
         {"divided, stopped in the middle", false, 1},
         {"carried, stopped", true, 0},
     };
-    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++) {
-        char job[64];
-        pid_t pids[RANKS];
-        snprintf(job, sizeof job, "evaluation-%zu-%d", k, (int)getpid());
-        for (int r = 0; r < RANKS; r++) {
-            pids[r] = fork();
-            if (pids[r] == 0)
-                _exit(be_rank(r, job, &trials[k]) ? 0 : 1);
-        }
-        for (int r = 0; r < RANKS; r++) {
-            int status = -1;
-            assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
-            if (status != 0)
-                fail_msg("%s: rank %d ends otherwise", trials[k].name, r);
-        }
-    }
+    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
+        expect_of_ranks(trials[k].name, be_rank, &trials[k]);
 }
 
 /* What one rank has that rank 0 has not, and which rank is named. */
@@ -108,16 +121,9 @@ struct beginning {
     const char *what;
 };
 
-static bool begin_rank(int rank, const char *job, const struct beginning *trial)
+static bool begin_rank(int rank, const char *job, const void *context)
 {
-    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
-    const struct sl_connection_request joining = {.name = "comm-shm",
-                                                  .builtins = &builtin,
-                                                  .builtin_count = 1,
-                                                  .rank = rank,
-                                                  .ranks = RANKS,
-                                                  .job = job,
-                                                  .timeout_ns = INT64_C(60000000000)};
+    const struct beginning *trial = context;
     const struct sl_parallel_config config = {.data = RANKS};
     struct sl_interrupt own = {0};
     struct sl_connection *connection = NULL;
@@ -131,7 +137,7 @@ static bool begin_rank(int rank, const char *job, const struct beginning *trial)
     fake.values[25] += rank == trial->weights ? 1 : 0;
     facts.records += rank == trial->data && strcmp(trial->name, "records") == 0;
     facts.rows += rank == trial->data && strcmp(trial->name, "records") != 0;
-    if (sl_connection_open(&joining, &connection, NULL) != SEQLSTM_OK ||
+    if (join(rank, job, &connection) != SEQLSTM_OK ||
         sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK)
         return false;
     struct sl_trainer trainer = {
@@ -163,22 +169,8 @@ static void ranks_begin_alike(void **state)
         {"both in turn", 1, 1, 2, "weights"},
         {"both the other way round", 1, 2, 1, "data"},
     };
-    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++) {
-        char job[64];
-        pid_t pids[RANKS];
-        snprintf(job, sizeof job, "beginning-%zu-%d", k, (int)getpid());
-        for (int r = 0; r < RANKS; r++) {
-            pids[r] = fork();
-            if (pids[r] == 0)
-                _exit(begin_rank(r, job, &trials[k]) ? 0 : 1);
-        }
-        for (int r = 0; r < RANKS; r++) {
-            int status = -1;
-            assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
-            if (status != 0)
-                fail_msg("%s: rank %d says otherwise", trials[k].name, r);
-        }
-    }
+    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
+        expect_of_ranks(trials[k].name, begin_rank, &trials[k]);
 }
 
 /* An update looks up the rows of both sides of its batches; without accumulation it has one batch. */
