@@ -20,7 +20,7 @@
 struct rank {
     struct sl_trial trial;
     void (*run)(struct sl_trial *trial);
-    uint32_t calls[SEQLSTM_COLLECTIVE_COUNT];
+    uint32_t calls[SEQLSTM_COLLECTIVE_COUNT], dtypes;
 };
 
 static void *work(void *context)
@@ -33,6 +33,7 @@ static void *work(void *context)
         return NULL;
     r->trial.transport = sl_connection_get_transport(r->trial.connection);
     r->run(&r->trial);
+    r->dtypes = threads.connections[r->trial.rank].dtypes;
     memcpy(r->calls, threads.connections[r->trial.rank].calls, sizeof r->calls);
     sl_connection_close(r->trial.connection);
     return NULL;
@@ -115,12 +116,15 @@ static void every_pair_is_tried_in_both_directions(void **state)
         }
 }
 
-/* What rank 1 adds, and the part of each rank. */
 static void reductions_are_of_all_ranks(void **state)
 {
     (void)state;
     struct rank ranks[THREAD_RANKS];
     char expected[100];
+    offend(-1, 0, 0, 0, 0);
+    run_ranks(sl_trial_reduce_scatter, THREAD_RANKS, ranks);
+    for (int32_t r = 0; r < THREAD_RANKS; r++)
+        assert_string_equal(ranks[r].trial.detail, "");
     for (int32_t r = 0; r < THREAD_RANKS; r++) {
         snprintf(expected, sizeof expected, "reduction 0 of 1 elements of dtype %d is wrong", SEQLSTM_DTYPE_INT32);
         offend(SEQLSTM_COLLECTIVE_ALL_REDUCE, 0, (r + 1) % THREAD_RANKS, r, 0);
@@ -175,6 +179,7 @@ static void ordered_sums_have_several_shards_for_a_rank(void **state)
     assert_string_equal(ranks[0].trial.detail, "");
     const uint32_t calls = ranks[0].calls[SEQLSTM_COLLECTIVE_ALL_GATHER];
     assert_true(calls >= 9);
+    assert_int_equal(ranks[0].dtypes, 1u << SEQLSTM_DTYPE_FLOAT32 | 1u << SEQLSTM_DTYPE_FLOAT64);
     offend(SEQLSTM_COLLECTIVE_ALL_GATHER, 0, 0, 1, calls);
     run_ranks(sl_trial_ordered_sum, 2, ranks);
     check_detail(&ranks[1], "10 shards on 2 ranks have another sum than on one");

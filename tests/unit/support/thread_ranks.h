@@ -25,6 +25,7 @@ struct seqlstm_group {
 struct seqlstm_connection {
     int32_t rank, ranks;
     uint32_t calls[SEQLSTM_COLLECTIVE_COUNT];
+    uint32_t dtypes; /* bit of each that was exchanged */
     struct seqlstm_group groups[THREAD_GROUPS];
 };
 
@@ -159,6 +160,7 @@ static seqlstm_status thread_run(struct seqlstm_group *group, struct seqlstm_que
 {
     (void)queue;
     threads.connections[group->rank].calls[e->kind]++;
+    threads.connections[group->rank].dtypes |= 1u << e->dtype;
     const bool pair = e->kind == SEQLSTM_COLLECTIVE_SEND || e->kind == SEQLSTM_COLLECTIVE_RECEIVE;
     if (!(pair ? thread_run_pair(group, e) : thread_run_group(group, e)))
         SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "a rank has left");
