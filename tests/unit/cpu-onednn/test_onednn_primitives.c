@@ -257,12 +257,14 @@ static uint64_t sum(const struct seqlstm_ranges *ranges, uint64_t bytes)
     return sum;
 }
 
-static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis)
+/* `members`: of the queues on which calls run; 0: any number. */
+static void ask_members(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis,
+                        int32_t members)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_sizes *sizes = &idle->sizes;
     struct seqlstm_idle *answer = &idle->answer;
-    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes};
+    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes, .members = members};
     *answer = (struct seqlstm_idle){.struct_size = sizeof *answer,
                                     .workspace = {.at = idle->workspace, .room = 64},
                                     .reserve = {.at = idle->reserve, .room = 64}};
@@ -270,6 +272,35 @@ static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seq
     assert_int_equal(get_footprint()->idle_ranges(op, sizes, axis, answer, &err), SEQLSTM_OK);
     idle->workspace_bytes = sum(&answer->workspace, sizes->workspace_bytes);
     idle->reserve_bytes = sum(&answer->reserve, sizes->reserve_bytes);
+}
+
+static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis)
+{
+    ask_members(idle, op, axis, 0);
+}
+
+/* Each member has buffers of its own, with room between them. */
+static void fewer_members_leave_more_idle(void **state)
+{
+    (void)state;
+    static const uint32_t modes[] = {SEQLSTM_MODE_TRAINING, SEQLSTM_MODE_INFERENCE};
+    static struct batch b;
+    static struct idle any, one, many;
+    const bool has_several = sysconf(_SC_NPROCESSORS_CONF) > 1;
+    batch_fill(&b, SEQUENCES, STEPS / 2, STEPS);
+    for (int k = 0; k < 2; k++) {
+        struct seqlstm_op *op = make_lstm(40, modes[k], "sliced");
+        ask_members(&any, op, &b.axis, 0);
+        ask_members(&one, op, &b.axis, 1);
+        ask_members(&many, op, &b.axis, 4096);
+        assert_int_equal(many.reserve_bytes, any.reserve_bytes);
+        assert_int_equal(many.workspace_bytes, any.workspace_bytes);
+        assert_true(has_several ? one.workspace_bytes > any.workspace_bytes
+                                : one.workspace_bytes == any.workspace_bytes);
+        assert_true(has_several && modes[k] == SEQLSTM_MODE_TRAINING ? one.reserve_bytes > any.reserve_bytes
+                                                                     : one.reserve_bytes == any.reserve_bytes);
+        table->op_destroy(op);
+    }
 }
 
 static void smaller_batches_leave_more_idle(void **state)
@@ -531,6 +562,7 @@ int main(void)
         cmocka_unit_test(operations_of_inference_share_what_is_kept),
         cmocka_unit_test(bindings_take_shapes_that_others_had),
         cmocka_unit_test(bindings_have_room_for_so_many_rectangles),
+        cmocka_unit_test(fewer_members_leave_more_idle),
         cmocka_unit_test(smaller_batches_leave_more_idle),
         cmocka_unit_test(bounds_fit_every_shape),
         cmocka_unit_test(sequences_without_steps_take_nothing),
