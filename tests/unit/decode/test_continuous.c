@@ -3,11 +3,15 @@
  * padding, sources that are dropped, results that are no numbers, and errors. */
 #include "exec_pairs.h"
 
+#include <malloc.h>
+
 #include "oom.h"
 
 #include "decode/continuous.h"
 
 enum { BEGIN = 0, END = 1, MOST = 3, MOST_ROWS = 8, BEAM = 3, WORDS = 24 };
+
+enum { ATTENDING = 8 }; /* of `cases`: additive attention, with memories of several widths */
 
 /* What is written for a source. */
 struct text {
@@ -261,9 +265,28 @@ static void each_source_is_written_as_alone(void **state)
     }
 }
 
-/* ---- what fails ---------------------------------------------------------------------------------------------- */
+/* The same sources again and again take no more memory. (Sanitizers count in their own way, and find what leaks.) */
+static void what_sources_take_is_given_back(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_continuous *continuous = NULL;
+    struct team team;
+    size_t before = 0;
+    open_team(&team, ATTENDING);
+    team.request.config = &configs[1];
+    write_alone(&team);
+    ok(sl_continuous_create(&team.request, &continuous, &err), &err);
+    for (int k = 0; k < 50; k++) {
+        play_once(&team, "again", continuous, 1, false, true);
+        before = k == 9 ? mallinfo2().uordblks : before;
+    }
+    assert_true(mallinfo2().uordblks < before + 2048); /* 200 sources were there meanwhile */
+    sl_continuous_destroy(continuous);
+    close_team(&team);
+}
 
-enum { ATTENDING = 8 }; /* of `cases`: additive attention, with memories of several widths */
+/* ---- what fails ---------------------------------------------------------------------------------------------- */
 
 static void make_number_less(struct team *team, const char *name, int64_t row)
 {
@@ -428,9 +451,9 @@ static void after_a_failed_join_the_others_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_source_is_written_as_alone),      cmocka_unit_test(what_is_no_number_leaves_alone),
-        cmocka_unit_test(after_an_error_all_have_left),         cmocka_unit_test(without_memory_the_others_stay),
-        cmocka_unit_test(after_a_failed_join_the_others_go_on),
+        cmocka_unit_test(each_source_is_written_as_alone), cmocka_unit_test(what_sources_take_is_given_back),
+        cmocka_unit_test(what_is_no_number_leaves_alone),  cmocka_unit_test(after_an_error_all_have_left),
+        cmocka_unit_test(without_memory_the_others_stay),  cmocka_unit_test(after_a_failed_join_the_others_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
