@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations of cuda-cudnn on the fake cuDNN: each variant runs its own algorithm, and what is refused after an
+ * operation was created is a failure.
+ *
+ *   test_cudnn_calls PLUGIN.so LIBCUDNN.so */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <seqlstm/backend.h>
+#include <seqlstm/ext/draft/memory.h>
+
+#include "registry/host.h"
+
+enum { SEQUENCES = 3, STEPS = 4, ROWS = SEQUENCES * STEPS, SLOTS = SEQLSTM_SLOT_RECURRENT_COUNT(2), BYTES = 1 << 16 };
+
+static const struct seqlstm_backend *table;
+static struct seqlstm_instance *instance;
+static struct sl_host host;
+static struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
+
+static const int32_t lengths[SEQUENCES] = {STEPS, STEPS, STEPS};
+static const int32_t batch_sizes[STEPS] = {SEQUENCES, SEQUENCES, SEQUENCES, SEQUENCES};
+static const int64_t row_offsets[STEPS + 1] = {0, SEQUENCES, 2 * SEQUENCES, 3 * SEQUENCES, ROWS};
+static const struct seqlstm_axis axis = {.struct_size = sizeof axis,
+                                         .sequences = SEQUENCES,
+                                         .steps = STEPS,
+                                         .rows = ROWS,
+                                         .lengths = lengths,
+                                         .batch_sizes = batch_sizes,
+                                         .row_offsets = row_offsets};
+
+/* FAKE_CUDNN_REFUSE: the algorithm refuses this function; -1: none does. */
+static void refuse(int algorithm, const char *function)
+{
+    char rule[64];
+    snprintf(rule, sizeof rule, "%d:%s:%d", algorithm, function, SEQUENCES);
+    if (algorithm < 0)
+        unsetenv("FAKE_CUDNN_REFUSE");
+    else
+        setenv("FAKE_CUDNN_REFUSE", rule, 1);
+}
+
+static seqlstm_status create(int64_t hidden, uint32_t mode, const char *variant, struct seqlstm_op **out_op,
+                             struct seqlstm_error *err)
+{
+    struct seqlstm_recurrent_desc d;
+    memset(&d, 0, sizeof d);
+    d.head = (struct seqlstm_desc){.struct_size = sizeof d,
+                                   .op = SEQLSTM_OP_RECURRENT,
+                                   .mode = mode,
+                                   .flags = SEQLSTM_BIT_DESC_UNIFORM,
+                                   .max_rows = ROWS,
+                                   .max_sequences = SEQUENCES,
+                                   .max_steps = STEPS};
+    d.cell = SEQLSTM_CELL_LSTM;
+    d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
+    d.layers = 2;
+    d.input = 5;
+    d.hidden = hidden;
+    for (int i = 0; i < 2; i++) {
+        d.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
+        d.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
+        d.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
+    }
+    *out_op = NULL;
+    return table->op_create(instance, 0, &d.head, variant, out_op, err);
+}
+
+/* ---- the memory of a call ------------------------------------------------------------------------------------ */
+
+static void *make(uint64_t bytes)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    void *block = NULL;
+    assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, &err),
+                     SEQLSTM_OK);
+    assert_int_equal(table->memory->fill(instance, 0, queue.native_stream, block, 0, bytes + 256, &err), SEQLSTM_OK);
+    return block;
+}
+
+struct call {
+    struct seqlstm_op *op;
+    struct seqlstm_binding *binding;
+    struct seqlstm_sizes sizes;
+    void *slots[SLOTS], *grads[SLOTS], *workspace, *reserve, *packed;
+};
+
+static void open_call(struct call *c, uint32_t mode, const char *variant)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    const struct seqlstm_bind bind = {
+        .struct_size = sizeof bind, .rows = ROWS, .rows_in = ROWS, .axis = &axis, .t1 = STEPS};
+    if (create(6, mode, variant, &c->op, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", variant, err.message);
+    c->sizes = (struct seqlstm_sizes){.struct_size = sizeof c->sizes};
+    assert_int_equal(table->op_sizes(c->op, &c->sizes, &err), SEQLSTM_OK);
+    for (int k = 0; k < SLOTS; k++) {
+        c->slots[k] = make(BYTES);
+        c->grads[k] = make(BYTES);
+    }
+    c->workspace = make(c->sizes.workspace_bytes);
+    c->reserve = make(c->sizes.reserve_bytes);
+    c->packed = make(c->sizes.packed_bytes);
+    if (table->op_bind(c->op, &queue, &bind, &c->binding, &err) != SEQLSTM_OK ||
+        table->weights_pack(c->op, &queue, c->slots, c->packed, &step, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", variant, err.message);
+}
+
+static void close_call(struct call *c)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(table->streams->synchronize(instance, 0, queue.native_stream, &err), SEQLSTM_OK);
+    table->binding_destroy(c->binding);
+    table->op_destroy(c->op);
+    for (int k = 0; k < SLOTS; k++) {
+        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->slots[k]);
+        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->grads[k]);
+    }
+    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->workspace);
+    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->reserve);
+    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->packed);
+}
+
+static seqlstm_status forward(struct call *c, struct seqlstm_error *err)
+{
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    const struct seqlstm_forward args = {.struct_size = sizeof args,
+                                         .slot_count = SLOTS,
+                                         .slots = c->slots,
+                                         .workspace = c->workspace,
+                                         .reserve = c->reserve,
+                                         .packed = c->packed,
+                                         .step = &step};
+    return table->forward(c->binding, &queue, &args, err);
+}
+
+static seqlstm_status backward(struct call *c, struct seqlstm_error *err)
+{
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    const struct seqlstm_backward args = {.struct_size = sizeof args,
+                                          .slot_count = SLOTS,
+                                          .slots = c->slots,
+                                          .grads = c->grads,
+                                          .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
+                                          .workspace = c->workspace,
+                                          .reserve = c->reserve,
+                                          .packed = c->packed,
+                                          .step = &step};
+    return table->backward(c->binding, &queue, &args, err);
+}
+
+/* ---- tests --------------------------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    int forward, backward; /* algorithms */
+} variants[] = {{"standard", 0, 0},         {"standard_layers", 0, 0},
+                {"persist_dynamic", 2, 2},  {"persist_dynamic_layers", 2, 2},
+                {"small_h", 3, 3},          {"small_h_layers", 3, 3},
+                {"small_h+standard", 3, 0}, {"persist_dynamic+standard_layers", 2, 0}};
+
+/* An operation is tried when it is created, under its own algorithms and no other; gradients of a pair are compared
+ * with those of the standard one. (What has passed is not tried again: each has a width of its own.) */
+static void each_variant_runs_its_own_algorithm(void **state)
+{
+    (void)state;
+    static const char *const functions[] = {"forward", "data", "weights"};
+    int64_t hidden = 6;
+    setenv("FAKE_CUDNN_RESERVE", "shared", 1);
+    for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
+        for (int algorithm = 0; algorithm < 4; algorithm++)
+            for (int f = 0; f < 3; f++) {
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                struct seqlstm_op *op;
+                const bool refused = algorithm == variants[v].backward || (f == 0 && algorithm == variants[v].forward);
+                refuse(algorithm, functions[f]);
+                const seqlstm_status status = create(hidden++, SEQLSTM_MODE_TRAINING, variants[v].name, &op, &err);
+                if (status != (refused ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK))
+                    fail_msg("%s, where algorithm %d refuses %s: status %d, %s", variants[v].name, algorithm,
+                             functions[f], (int)status, err.message);
+                if (refused)
+                    assert_non_null(strstr(err.message, "told to refuse"));
+                table->op_destroy(op);
+            }
+    refuse(-1, NULL);
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
+static void another_name_is_no_variant(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op;
+    assert_int_equal(create(6, SEQLSTM_MODE_INFERENCE, "small_h+standard", &op, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "cuda-cudnn has no variant `small_h+standard` of this operation");
+    assert_null(op);
+}
+
+static void expect_failure(seqlstm_status status, const struct seqlstm_error *err)
+{
+    assert_int_equal(status, SEQLSTM_DEVICE);
+    assert_int_equal(err->code, SEQLSTM_DEVICE);
+    assert_non_null(strstr(err->message, "told to refuse"));
+}
+
+static void what_is_refused_after_creation_is_a_failure(void **state)
+{
+    (void)state;
+    static const char *const functions[] = {"data", "weights"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct call c;
+    open_call(&c, SEQLSTM_MODE_TRAINING, "standard");
+    refuse(0, "forward");
+    expect_failure(forward(&c, &err), &err);
+    for (int f = 0; f < 2; f++) {
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        refuse(-1, NULL);
+        assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+        refuse(0, functions[f]);
+        expect_failure(backward(&c, &err), &err);
+    }
+    refuse(-1, NULL);
+    close_call(&c);
+}
+
+/* Under an algorithm that refuses, a call is made again under the standard one, as are all later ones. */
+static void the_standard_algorithm_takes_over(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int in_backward = 0; in_backward < 2; in_backward++) {
+        struct call c;
+        open_call(&c, SEQLSTM_MODE_TRAINING, "small_h");
+        refuse(0, "forward"); /* is not asked yet */
+        assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+        refuse(3, in_backward ? "data" : "forward");
+        assert_int_equal(in_backward ? SEQLSTM_OK : forward(&c, &err), SEQLSTM_OK);
+        assert_int_equal(backward(&c, &err), SEQLSTM_OK);
+        refuse(3, "forward");
+        assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+        refuse(0, "forward");
+        expect_failure(forward(&c, &err), &err);
+        refuse(-1, NULL);
+        close_call(&c);
+    }
+}
+
+static void inference_has_no_backward(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct call c;
+    open_call(&c, SEQLSTM_MODE_INFERENCE, "small_h");
+    assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+    assert_int_equal(backward(&c, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "an operation in inference mode has no backward");
+    close_call(&c);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_variant_runs_its_own_algorithm),
+        cmocka_unit_test(another_name_is_no_variant),
+        cmocka_unit_test(what_is_refused_after_creation_is_a_failure),
+        cmocka_unit_test(the_standard_algorithm_takes_over),
+        cmocka_unit_test(inference_has_no_backward),
+    };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_backend_query_fn query;
+    void *module = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
+    const struct seqlstm_setting settings[] = {{"library", argc == 3 ? argv[2] : ""}};
+    if (symbol == NULL) {
+        printf("Bail out! %s\n", argc == 3 ? dlerror() : "expected a plugin and a library");
+        return 1;
+    }
+    memcpy(&query, &symbol, sizeof query);
+    table = query(SEQLSTM_ABI_MINOR);
+    sl_host_init_minimal(&host, "cuda-cudnn", NULL);
+    if (table->open(&host.services, settings, 1, &instance, &err) != SEQLSTM_OK ||
+        table->streams->create(instance, 0, &queue.native_stream, &err) != SEQLSTM_OK) {
+        printf("Bail out! %s\n", err.message);
+        return 1;
+    }
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    table->streams->destroy(instance, 0, queue.native_stream);
+    table->close(instance);
+    return failed || host.memory.live_blocks != 0;
+}
