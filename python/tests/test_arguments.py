@@ -2,7 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Wrong arguments: each is an exception that names the argument and what to do instead."""
 import pathlib
+import pickle
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -133,6 +135,69 @@ class Refused(unittest.TestCase):
         with self.assertRaises(seqlstm.InvalidConfigError) as caught:
             train({'seqlstm': 1})
         self.assertEqual(str(caught.exception), str(caught.exception).rstrip())
+
+
+class Opened(Exception):
+    """What a session would have been opened with: the model or run, and the options."""
+
+
+class Passed(unittest.TestCase):
+    """Each argument reaches the session of each function that takes it."""
+    given = {'threads': 3, 'backend': 'reference', 'trust': True}
+    settings = {'train.epochs': 4, 'seed': 5}
+    assignments = ['train.epochs=4', 'seed=5']
+
+    def open_session(self, call):
+        def note(subject, **options):
+            raise Opened(subject, options)
+
+        with mock.patch('seqlstm._session.open_model', note), mock.patch('seqlstm._session.open_run', note), \
+                self.assertRaises(Opened) as caught:
+            call()
+        subject, options = caught.exception.args
+        if 'files' in options:
+            options['files'] = len(options['files'])
+        return subject, options
+
+    def test_options(self):
+        backends = [next(folders), next(folders)]
+        options = {**self.given, 'backend_folders': tuple(backends)}
+        named = {'overrides': [*self.assignments, mock.ANY], 'files': 2, **options}
+        given = {**self.given, 'backend_folders': backends, 'data': {'valid': (x, y)}}
+        model = make_model()
+        self.assertEqual(self.open_session(lambda: seqlstm.plan(model, self.settings, **given)), (model, named))
+        self.assertEqual(self.open_session(lambda: seqlstm.train(model, self.settings, folder='f', **given)),
+                         (model, {**named, 'folder': 'f'}))
+        del given['data']
+        self.assertEqual(self.open_session(lambda: seqlstm.open('r', **given)), ('r', options))
+        for folder in backends:
+            pathlib.Path(folder).mkdir()
+        opened = seqlstm.open(run.folder, **given)
+        self.assertEqual(self.open_session(lambda: opened.resume(self.settings, data={'valid': (x, y)})),
+                         (run.folder, named))
+        self.assertEqual(self.open_session(lambda: pickle.loads(pickle.dumps(opened))), (run.folder, options))
+
+    def test_the_library_gets_them(self):
+        from seqlstm import _session
+        from seqlstm._library import ffi, lib
+        found = {}
+
+        def open_library(options, *_):
+            found.update(threads=options.threads, flags=options.flags, backend=ffi.string(options.backend),
+                         folder=ffi.string(options.out_dir),
+                         overrides=[ffi.string(options.overrides[k]) for k in range(options.override_count)],
+                         folders=[ffi.string(options.backend_folders[k]) for k in range(options.folder_count)],
+                         files=[(ffi.string(options.files[k].name), ffi.buffer(ffi.cast('char *', options.files[k].bytes),
+                                                                               options.files[k].size)[:])
+                                for k in range(options.file_count)])
+            raise Opened
+
+        with self.assertRaises(Opened):
+            _session.Session(open_library, self.assignments, {'a': b'12', 'b': b'345'}, 'f', backend_folders=['d', 'e'],
+                             **self.given)
+        self.assertEqual(found, {'threads': 3, 'flags': lib.SEQLSTM_OPEN_TRUST, 'backend': b'reference', 'folder': b'f',
+                                 'overrides': [b'train.epochs=4', b'seed=5'], 'folders': [b'd', b'e'],
+                                 'files': [(b'a', b'12'), (b'b', b'345')]})
 
 
 class Resumed(unittest.TestCase):
