@@ -141,6 +141,47 @@ static void compare(struct seqlstm_session *session, const char *file, const cha
     }
 }
 
+/* Of several texts, the one that is refused is named, and none is answered. */
+static void check_refused(struct seqlstm_session *session)
+{
+    static const struct {
+        const char *texts[4];
+        size_t bytes[4];
+        const char *message;
+    } rows[] = {
+        {{"good film", "bad", "", "film"}, {9, 3, 0, 4}, "text 2 is empty"},
+        {{"good film", "bad", "film", "a"}, {4, 3, 0, 1}, "text 2 is empty"},
+        {{"bad", "\nfilm", "good", "a"}, {3, 5, 4, 1}, "text 1 has a line break in it, which would end it"},
+        {{"bad", "good", "a", "a film\n"}, {3, 4, 1, 7}, "text 3 has a line break in it, which would end it"},
+        {{"a b c d e f", "bad", "a b c d e f g", "good"},
+         {11, 3, 13, 4},
+         "text 2 has 7 tokens, expected at most 6, the limit `steps` of the predictor"},
+    };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_predictor *predictor = NULL;
+    struct seqlstm_context *context = NULL;
+    static struct kept kept;
+    options.sequences = 4;
+    options.steps = 6;
+    ok(seqlstm_predictor_open(session, &options, &predictor, &err), &err);
+    ok(seqlstm_context_open(predictor, &context, &err), &err);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        kept = (struct kept){.count = 0};
+        assert_int_equal(seqlstm_predict_texts(context, rows[k].texts, rows[k].bytes, 4, keep, &kept, &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, rows[k].message);
+        assert_int_equal(kept.records, 0);
+    }
+    const size_t parts[] = {4, 3, 1, 11}; /* of longer texts */
+    const char *const longer[] = {"good\n", "bad film", "a b c d e f g", "a b c d e f g"};
+    kept = (struct kept){.count = 0};
+    ok(seqlstm_predict_texts(context, longer, parts, 4, keep, &kept, &err), &err);
+    assert_int_equal(kept.records, 4);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(predictor);
+}
+
 #define TAIL "train: {epochs: 2, loss: cross_entropy}\nbackends: [reference]\ndispatch: {policy: order}\n"
 
 static void classifiers_read_texts(void **state)
@@ -155,6 +196,7 @@ static void classifiers_read_texts(void **state)
               "  - {type: dense, units: from_target, activation: softmax}\n" TAIL);
     const char *texts[] = {"good film", "bad", "an unknown word", "good and dull and bad film"};
     compare(session, "good film\nbad\nan unknown word\ngood and dull and bad film\n", texts, 4);
+    check_refused(session);
     struct seqlstm_predictor *predictor = open(session, 4, "lstm_1");
     struct seqlstm_context *context = NULL;
     struct seqlstm_stream *stream = NULL;
