@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "serve/load/history.h"
 #include "serve/load/load.h"
 
 /* What a server does with a request. */
@@ -36,14 +37,18 @@ struct server {
     const enum deed *deeds; /* of the requests in turn, again and again */
     int deed_count;
     int done[DEEDS];
+    char asked[4096]; /* the letter of each request */
+    int asked_count;
     int pause_us; /* before each reply */
     _Atomic bool ends;
 };
 
-static const char request_text[] = "POST / HTTP/1.1\r\nContent-Length: 0\r\n\r\n";
+static const char request_text[] = "POST /a HTTP/1.1\r\nContent-Length: 0\r\n\r\n"; /* or b, or c */
+enum { LETTER = 6, BODIES = 3 };
+static int64_t lengths[BODIES] = {11, 5, 8}; /* steps of their sequences */
 
 /* False: the client has closed the connection. */
-static bool read_request(int connection)
+static bool read_request(struct server *s, int connection)
 {
     char got[sizeof request_text];
     size_t count = 0;
@@ -53,6 +58,8 @@ static bool read_request(int connection)
             return false;
         count += (size_t)bytes;
     }
+    s->asked[s->asked_count++ % (int)sizeof s->asked] = got[LETTER];
+    got[LETTER] = request_text[LETTER];
     return memcmp(got, request_text, count) == 0;
 }
 
@@ -63,7 +70,7 @@ static void *serve(void *context)
     for (int turn = 0; !s->ends;) {
         const int connection = accept(s->socket, NULL, NULL);
         bool goes_on = connection >= 0;
-        while (goes_on && read_request(connection)) {
+        while (goes_on && read_request(s, connection)) {
             const enum deed deed = s->deeds[turn++ % s->deed_count];
             s->done[deed]++;
             usleep((useconds_t)s->pause_us);
@@ -87,25 +94,60 @@ static void open_server(struct server *s)
 }
 
 /* Asks with one connection until all that has come in 0.1 s has its answer. */
-static struct sl_load_result load(struct server *s)
+static struct sl_load_result load(struct server *s, struct sl_history *history)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_load_result result;
-    struct sl_buf text = {0};
+    struct sl_buf texts[BODIES] = {{0}};
     pthread_t thread;
     open_server(s);
-    sl_buf_append_text(&text, request_text);
-    const struct sl_load_bodies bodies = {.requests = &text, .count = 1};
-    const struct sl_load_request request = {
-        .address = "127.0.0.1", .port = s->port, .bodies = &bodies, .rate = 500, .connections = 1, .seconds = 0.1};
+    for (int k = 0; k < BODIES; k++) {
+        sl_buf_append_text(&texts[k], request_text);
+        texts[k].data[LETTER] = (char)('a' + k);
+    }
+    const struct sl_load_bodies bodies = {.requests = texts, .lengths = lengths, .count = BODIES};
+    const struct sl_load_request request = {.address = "127.0.0.1",
+                                            .port = s->port,
+                                            .bodies = &bodies,
+                                            .rate = 500,
+                                            .connections = 1,
+                                            .seconds = 0.1,
+                                            .history = history,
+                                            .number = 5};
     assert_int_equal(pthread_create(&thread, NULL, serve, s), 0);
     ok(sl_load_run(&request, &result, &err), &err);
     s->ends = true;
     shutdown(s->socket, SHUT_RDWR);
     pthread_join(thread, NULL);
     close(s->socket);
-    sl_buf_deinit(&text);
+    for (int k = 0; k < BODIES; k++)
+        sl_buf_deinit(&texts[k]);
     return result;
+}
+
+/* The requests come in turn, and what is noted of an answer is of its own request. */
+static void several_requests_are_sent_in_turn(void **state)
+{
+    (void)state;
+    static const enum deed deeds[] = {ANSWER, REFUSE, ANSWER, ANSWER};
+    struct server s = {.deeds = deeds, .deed_count = 4};
+    struct sl_history history;
+    sl_history_init(&history);
+    const struct sl_load_result result = load(&s, &history);
+    assert_true(result.answered + result.failed == s.asked_count && s.asked_count < (int)sizeof s.asked);
+    assert_int_equal(history.count, result.answered);
+    for (int k = 0, answer = 0; k < s.asked_count; k++) {
+        assert_int_equal(s.asked[k], 'a' + k % BODIES);
+        if (deeds[k % 4] != ANSWER)
+            continue;
+        const struct sl_history_event *event = &history.events[answer++];
+        assert_int_equal(event->number, 5);
+        assert_int_equal(event->steps, lengths[k % BODIES]);
+        assert_int_equal(event->rows, lengths[k % BODIES]);
+        assert_int_equal(event->sequences, 1);
+        assert_true(event->begin_ns < event->end_ns);
+    }
+    sl_history_deinit(&history);
 }
 
 static void each_request_is_counted_as_what_became_of_it(void **state)
@@ -119,7 +161,7 @@ static void each_request_is_counted_as_what_became_of_it(void **state)
     };
     for (size_t k = 0; k < sizeof deeds / sizeof *deeds; k++) {
         struct server s = {.deeds = deeds[k], .deed_count = 5};
-        const struct sl_load_result result = load(&s);
+        const struct sl_load_result result = load(&s, NULL);
         int lost = 0;
         for (int deed = CLOSE; deed < DEEDS; deed++)
             lost += s.done[deed];
@@ -137,7 +179,7 @@ static void requests_that_wait_are_late(void **state)
     (void)state;
     static const enum deed deed = ANSWER;
     struct server s = {.deeds = &deed, .deed_count = 1, .pause_us = 10000};
-    const struct sl_load_result result = load(&s);
+    const struct sl_load_result result = load(&s, NULL);
     const double pauses = 1e-6 * s.pause_us * (double)result.answered;
     assert_true(result.answered == s.done[ANSWER] && result.answered > 20);
     assert_true(result.most >= pauses - 0.1);
@@ -148,6 +190,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_wait_are_late),
+        cmocka_unit_test(several_requests_are_sent_in_turn),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
