@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Streams of clients while newer weights are taken over: which version a request is computed on. */
+/* Streams of clients while newer weights are taken over: which version a request is computed on. Several streams, and
+ * those that end. */
 #include "served_fixture.h"
 
 #include "oom.h"
@@ -170,6 +171,145 @@ static void test_few_may_wait(void **state)
     finish(w, last, NULL, OLD);
 }
 
+/* ---- several streams ----------------------------------------------------------------------------------------- */
+
+/* The stream to which a request belongs, whose turn is now. */
+static struct sl_job *claim(struct sl_stream_table *table, struct sl_served_model *model, int token, const char *id,
+                            bool starts, bool ends)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool waits = true;
+    struct sl_job *job = sl_job_create(model, NULL);
+    assert_non_null(job);
+    sl_served_model_hold(model);
+    job->stream_id = strdup(id);
+    job->token = token;
+    job->starts = starts;
+    job->ends = ends;
+    ok(sl_stream_table_claim(table, job, &waits, &err), &err);
+    assert_false(waits);
+    return job;
+}
+
+static void release(struct sl_stream_table *table, struct sl_job *job)
+{
+    struct sl_job *next, *orphans;
+    sl_stream_table_release(table, job, true, false, &next, &orphans);
+    assert_null(next);
+    assert_null(orphans);
+    sl_job_destroy(job);
+}
+
+static void expect_count(struct sl_stream_table *table, int64_t count, int64_t expired)
+{
+    int64_t found;
+    assert_int_equal(sl_stream_table_count(table, &found), count);
+    assert_int_equal(found, expired);
+}
+
+static void expect_refusal(struct sl_stream_table *table, struct sl_served_model *model, const char *id, bool starts,
+                           seqlstm_status status, const char *message)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool waits;
+    struct sl_job *job = sl_job_create(model, NULL);
+    assert_non_null(job);
+    sl_served_model_hold(model);
+    job->stream_id = strdup(id);
+    job->starts = starts;
+    assert_int_equal(sl_stream_table_claim(table, job, &waits, &err), status);
+    assert_string_equal(err.message, message);
+    sl_job_destroy(job);
+}
+
+/* A stream is that of its model, of the token that opened it and of its id. */
+static void test_streams_are_told_apart(void **state)
+{
+    struct world *w = *state;
+    enum { ALL = 8 };
+    static const char *const ids[] = {"7", "70"};
+    struct sl_served_stream *streams[ALL];
+    struct sl_stream_table table;
+    sl_stream_table_init(&table, ALL, 0, INT64_MAX);
+    w->versions[1].slot = 1; /* two models */
+    for (int k = 0; k < ALL; k++) {
+        struct sl_job *job = claim(&table, &w->versions[k % 2], k / 2 % 2, ids[k / 4], true, false);
+        streams[k] = job->stream;
+        for (int before = 0; before < k; before++)
+            assert_ptr_not_equal(streams[before], streams[k]);
+        release(&table, job);
+    }
+    expect_count(&table, ALL, 0);
+    expect_refusal(&table, &w->versions[0], "8", true, SEQLSTM_UNAVAILABLE,
+                   "8 streams are open, and there may be no more");
+    for (int turn = 0; turn < 2 * ALL; turn++) { /* in another order, and at last to their ends */
+        const int k = 3 * turn % ALL;
+        struct sl_job *job = claim(&table, &w->versions[k % 2], k / 2 % 2, ids[k / 4], false, turn >= ALL);
+        assert_ptr_equal(job->stream, streams[k]);
+        assert_ptr_equal(job->model, &w->versions[k % 2]);
+        release(&table, job);
+        expect_count(&table, turn < ALL ? ALL : 2 * ALL - 1 - turn, 0);
+    }
+    expect_refusal(&table, &w->versions[0], "70", false, SEQLSTM_INVALID_ARGUMENT,
+                   "there is no stream `70`: it has ended, or its first request had no `sequence_start`");
+    w->versions[1].slot = 0;
+    sl_stream_table_deinit(&table);
+}
+
+/* Those that were not used for the time of the table end, and no others; what is busy does not. */
+static void test_streams_that_are_not_used_end(void **state)
+{
+    struct world *w = *state;
+    static const char *const ids[] = {"a", "b", "c"};
+    static const int order[] = {1, 2, 0};
+    struct sl_served_stream *streams[3];
+    struct sl_stream_table table;
+    sl_stream_table_init(&table, 3, 0, INT64_MAX); /* by the clock, none ends meanwhile */
+    for (int k = 0; k < 3; k++) {
+        struct sl_job *job = claim(&table, &w->versions[0], 0, ids[k], true, false);
+        streams[k] = job->stream;
+        release(&table, job);
+    }
+    for (int k = 0; k < 3; k++) {
+        release(&table, claim(&table, &w->versions[0], 0, ids[order[k]], false, false));
+        streams[order[k]]->used_ns = 100 * (k + 1);
+    }
+    table.idle_ns = 50;
+    sl_stream_table_expire(&table, 149);
+    expect_count(&table, 3, 0);
+    sl_stream_table_expire(&table, 150);
+    expect_count(&table, 2, 1);
+    sl_stream_table_expire(&table, 299);
+    expect_count(&table, 1, 2);
+    struct sl_job *job = claim(&table, &w->versions[0], 0, "a", false, true);
+    sl_stream_table_expire(&table, INT64_MAX);
+    expect_count(&table, 1, 2);
+    release(&table, job);
+    expect_count(&table, 0, 2);
+    sl_stream_table_deinit(&table);
+}
+
+/* Of those that wait for a stream that breaks, each is refused up to the one that begins again. */
+static void test_a_broken_stream_ends_for_all_that_continue_it(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *on[2], *found, *orphans;
+    on[0] = ask(w, OLD, false, false, true);
+    on[1] = ask(w, OLD, false, false, true);
+    struct sl_job *again = ask(w, OLD, true, false, true), *last = ask(w, OLD, false, true, true);
+    sl_stream_table_release(&w->table, first, true, true, &found, &orphans);
+    assert_ptr_equal(found, again);
+    assert_true((orphans == on[0] && on[0]->next == on[1] && on[1]->next == NULL) ||
+                (orphans == on[1] && on[1]->next == on[0] && on[0]->next == NULL));
+    assert_true(on[0]->stream == NULL && on[1]->stream == NULL);
+    sl_job_destroy(first);
+    sl_job_destroy(on[0]);
+    sl_job_destroy(on[1]);
+    finish(w, again, last, OLD);
+    finish(w, last, NULL, OLD);
+    expect_count(&w->table, 0, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -179,6 +319,9 @@ int main(void)
         cmocka_unit_test(test_nothing_continues_what_has_not_begun),
         cmocka_unit_test(test_without_memory_it_begins_on_the_old_one),
         cmocka_unit_test(test_few_may_wait),
+        cmocka_unit_test(test_streams_are_told_apart),
+        cmocka_unit_test(test_streams_that_are_not_used_end),
+        cmocka_unit_test(test_a_broken_stream_ends_for_all_that_continue_it),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
