@@ -49,7 +49,7 @@ static void refuse(int algorithm, const char *function)
         setenv("FAKE_CUDNN_REFUSE", rule, 1);
 }
 
-static seqlstm_status create(int64_t hidden, uint32_t mode, const char *variant, struct seqlstm_op **out_op,
+static seqlstm_status create(int64_t most_steps, uint32_t mode, const char *variant, struct seqlstm_op **out_op,
                              struct seqlstm_error *err)
 {
     struct seqlstm_recurrent_desc d;
@@ -58,14 +58,14 @@ static seqlstm_status create(int64_t hidden, uint32_t mode, const char *variant,
                                    .op = SEQLSTM_OP_RECURRENT,
                                    .mode = mode,
                                    .flags = SEQLSTM_BIT_DESC_UNIFORM,
-                                   .max_rows = ROWS,
+                                   .max_rows = SEQUENCES * most_steps,
                                    .max_sequences = SEQUENCES,
-                                   .max_steps = STEPS};
+                                   .max_steps = most_steps};
     d.cell = SEQLSTM_CELL_LSTM;
     d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
     d.layers = 2;
     d.input = 5;
-    d.hidden = hidden;
+    d.hidden = 6;
     for (int i = 0; i < 2; i++) {
         d.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
         d.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
@@ -100,7 +100,7 @@ static void open_call(struct call *c, uint32_t mode, const char *variant)
     const struct seqlstm_step step = {.struct_size = sizeof step};
     const struct seqlstm_bind bind = {
         .struct_size = sizeof bind, .rows = ROWS, .rows_in = ROWS, .axis = &axis, .t1 = STEPS};
-    if (create(6, mode, variant, &c->op, &err) != SEQLSTM_OK)
+    if (create(STEPS, mode, variant, &c->op, &err) != SEQLSTM_OK)
         fail_msg("%s: %s", variant, err.message);
     c->sizes = (struct seqlstm_sizes){.struct_size = sizeof c->sizes};
     assert_int_equal(table->op_sizes(c->op, &c->sizes, &err), SEQLSTM_OK);
@@ -170,12 +170,12 @@ static const struct {
                 {"small_h+standard", 3, 0}, {"persist_dynamic+standard_layers", 2, 0}};
 
 /* An operation is tried when it is created, under its own algorithms and no other; gradients of a pair are compared
- * with those of the standard one. (What has passed is not tried again: each has a width of its own.) */
+ * with those of the standard one. (What has passed is not tried again: each has a length of its own.) */
 static void each_variant_runs_its_own_algorithm(void **state)
 {
     (void)state;
     static const char *const functions[] = {"forward", "data", "weights"};
-    int64_t hidden = 6;
+    int64_t most_steps = STEPS;
     setenv("FAKE_CUDNN_RESERVE", "shared", 1);
     for (size_t v = 0; v < sizeof variants / sizeof *variants; v++)
         for (int algorithm = 0; algorithm < 4; algorithm++)
@@ -184,7 +184,7 @@ static void each_variant_runs_its_own_algorithm(void **state)
                 struct seqlstm_op *op;
                 const bool refused = algorithm == variants[v].backward || (f == 0 && algorithm == variants[v].forward);
                 refuse(algorithm, functions[f]);
-                const seqlstm_status status = create(hidden++, SEQLSTM_MODE_TRAINING, variants[v].name, &op, &err);
+                const seqlstm_status status = create(most_steps++, SEQLSTM_MODE_TRAINING, variants[v].name, &op, &err);
                 if (status != (refused ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK))
                     fail_msg("%s, where algorithm %d refuses %s: status %d, %s", variants[v].name, algorithm,
                              functions[f], (int)status, err.message);
@@ -201,7 +201,7 @@ static void another_name_is_no_variant(void **state)
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_op *op;
-    assert_int_equal(create(6, SEQLSTM_MODE_INFERENCE, "small_h+standard", &op, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(create(STEPS, SEQLSTM_MODE_INFERENCE, "small_h+standard", &op, &err), SEQLSTM_INVALID_ARGUMENT);
     assert_string_equal(err.message, "cuda-cudnn has no variant `small_h+standard` of this operation");
     assert_null(op);
 }
