@@ -169,7 +169,7 @@ static void test_every_kind_in_every_format(void **state)
                               : more == 2 ? ", with columns"
                                           : "");
                 write_kind(&kinds[k], &w, &written, &end);
-                if (format == CLI_PREDICTION_NPY && memcmp(sl_buf_text(&written), "\x93NUMPY", 6) == 0)
+                if (format == CLI_PREDICTION_NPY && strncmp(sl_buf_text(&written), "\x93NUMPY", 6) == 0)
                     print_npy(&written, &out);
                 else
                     sl_buf_append(&out, sl_buf_text(&written), written.length_bytes);
