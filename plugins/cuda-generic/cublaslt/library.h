@@ -3,7 +3,7 @@
  * their prefix `cublasLt`.
  *
  * We declare the part of its interface that we use, so the plugin builds without its headers and runs on machines
- * without it. tests/gpu/test_cublaslt.c checks these declarations against the real header and the real library. */
+ * without it. tests/gpu/vendor/test_cublaslt.c checks these declarations against the real header and library. */
 #ifndef CG_LT_LIBRARY_H
 #define CG_LT_LIBRARY_H
 

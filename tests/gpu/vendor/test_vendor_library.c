@@ -15,7 +15,7 @@
 
 #include <cmocka.h>
 
-#include "../unit/support/temporary.h"
+#include "../../unit/support/temporary.h"
 #include "common/vendor_library.h"
 
 #define FILE_NAME "libsurely_nowhere.so.3"

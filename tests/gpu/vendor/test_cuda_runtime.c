@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "common/cuda_runtime.h"
-#include "fakes/recorded_runtime.h"
+#include "../fakes/recorded_runtime.h"
 
 /* ---- what each function asks ------------------------------------------------------------------------------------ */
 
