@@ -451,7 +451,7 @@ static seqlstm_status memory_copy_across(struct seqlstm_instance *instance, uint
 {
     const char *before = getenv("SEQLSTM_FAKE_ACROSS");
     char text[24];
-    if (to_device >= count_devices() || from_device >= count_devices() || to_device == from_device)
+    if (to_device >= count_devices() || from_device >= count_devices())
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a copy from device %u to %u of " FAKE_ID ", which has %u",
                      (unsigned)from_device, (unsigned)to_device, (unsigned)count_devices());
     snprintf(text, sizeof text, "%d", before ? atoi(before) + 1 : 1);
