@@ -329,13 +329,14 @@ static seqlstm_status parse_node(const struct parse *p, const struct sl_protobuf
 
 /* ---- inputs and outputs ------------------------------------------------------------------------------------ */
 
-/* The first field of that number within a message; false: none. *cut becomes true where the message is cut off. */
+/* The first field of that number within a message; zeros and false: none. *cut becomes true where it is cut off. */
 static bool find_field(const struct sl_protobuf_field *message, uint32_t number, struct sl_protobuf_field *out,
                        bool *cut)
 {
     struct sl_protobuf_reader reader = sl_protobuf_begin(message->data, message->bytes);
     struct sl_protobuf_field field;
     bool found = false;
+    *out = (struct sl_protobuf_field){0};
     while (sl_protobuf_next(&reader, &field))
         if (!found && field.number == number) {
             *out = field;
