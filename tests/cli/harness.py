@@ -180,17 +180,18 @@ class Busy(Exception):
     """The machine has too much other work for what is measured: the test is skipped."""
 
 
-def measure_until(shows, measure, tries=6, needs_peace=False):
+def measure_until(shows, measure, tries=6, in_peace=None):
     """The first of several measurements which shows what is true: `shows(made)`. Other work on the machine hides a
-    difference between two times now and then; a fault hides it each time. `needs_peace`: the difference is so small that
-    the test fails only if one of the tries was undisturbed."""
+    difference between two times now and then; a fault hides it each time. `in_peace(made)` holds in each undisturbed try;
+    the difference is then so small that the test fails only if there was one."""
     undisturbed = False
     for _ in range(tries):
         made, alone = measure_alone(measure)
         undisturbed = undisturbed or alone
+        expect(not (in_peace and alone) or in_peace(made), f'nothing disturbed it: {made}')
         if shows(made):
             return made
-    if needs_peace and not undisturbed:
+    if in_peace and not undisturbed:
         raise Busy(f'others ran beside each of {tries} tries')
     expect(False, f'not shown in {tries} tries: {made}')
 

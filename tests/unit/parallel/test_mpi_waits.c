@@ -262,7 +262,7 @@ static void each_notice_is_kept_where_it_belongs(void **state)
     assert_int_equal(atomic_load(&other.aborted), 1 + 3); /* the first one */
 }
 
-/* ---- who is to blame -------------------------------------------------------------------------------------------- */
+/* ---- which rank is to blame ------------------------------------------------------------------------------------- */
 
 /* The rank that gave up names the one for which it had waited; a rank that gave up this one has just left. */
 static void who_gave_up_says_for_whom(void **state)
