@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rules between keys and between layers, each with the neighbours to which it does not apply; of several layers the one
+ * that is named. */
+#include "model_fixture.h"
+
+#include "model/read/sections.h"
+
+/* What is found, one line each: code and message, place, help. */
+static void summarise(const char *text, struct sl_buf *out)
+{
+    static const char *const kept[] = {"error[", "warning[", "--> m.yaml:", "= help: "};
+    for (const char *line = text; *line;) {
+        const size_t bytes = strcspn(line, "\n"), blank = strspn(line, " ");
+        for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
+            if (strncmp(line + blank, kept[k], strlen(kept[k])) == 0) {
+                const size_t skipped = blank + (k == 2 ? strlen(kept[k]) : 0);
+                sl_buf_append(out, line + skipped, bytes - skipped);
+                sl_buf_append_char(out, '\n');
+            }
+        line += bytes + (line[bytes] == '\n');
+    }
+}
+
+struct rule {
+    const char *text, *found;
+};
+
+static void check_rules(const struct rule *rules, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        struct loaded l = load(rules[i].text);
+        struct sl_buf found = {0};
+        summarise(sl_buf_text(&l.text), &found);
+        if (strcmp(sl_buf_text(&found), rules[i].found) != 0)
+            fail_msg("\n%s\ngives\n%s\nand should give\n%s", rules[i].text, sl_buf_text(&found), rules[i].found);
+        sl_buf_deinit(&found);
+        unload(&l);
+    }
+}
+
+#define CHECK(rules) check_rules(rules, sizeof rules / sizeof *rules)
+
+#define ADDING                                                                                                         \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: generator, name: adding_problem, size: 10, length: 5}}\n"                                    \
+    "model:\n"
+#define END                                                                                                            \
+    "  - {type: dense, units: from_target}\n"                                                                          \
+    "train: {epochs: 1}\n"
+
+/* Of three or four layers that are joined, the one that does not fit. */
+static void joins_name_the_layer_that_does_not_fit(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {ADDING "  - {type: lstm, name: a, units: 4, return_sequences: true, from: input}\n"
+                "  - {type: gru, name: b, units: 5, return_sequences: true, from: input}\n"
+                "  - {type: rnn, name: c, units: 6, from: input}\n"
+                "  - {type: concat, from: [a, b, c]}\n" END,
+         "error[E0304]: concat_1 cannot join a sequence and a vector (a and c)\n7:5\n"},
+        {ADDING "  - {type: lstm, name: a, units: 4, from: input}\n"
+                "  - {type: gru, name: b, units: 4, from: input}\n"
+                "  - {type: rnn, name: c, units: 6, from: input}\n"
+                "  - {type: lstm, name: d, units: 4, from: input}\n"
+                "  - {type: add, from: [a, b, c, d]}\n" END,
+         "error[E0315]: add_1 adds layers of different width: a has 4 features, c 6\n8:5\n"},
+        {ADDING "  - {type: lstm, name: a, units: 4, from: input}\n"
+                "  - {type: gru, name: b, units: 5, from: input}\n"
+                "  - {type: rnn, name: c, units: 9, from: input}\n"
+                "  - {type: concat, name: ab, from: [a, b]}\n"
+                "  - {type: add, from: [ab, c]}\n" END,
+         ""},
+    };
+    CHECK(rules);
+}
+
+/* The layer that could return a sequence is found along the inputs, not along the lines of the file. */
+static void a_layer_that_could_return_a_sequence_is_found_along_the_inputs(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {ADDING "  - {type: lstm, name: a, units: 4, from: input}\n"
+                "  - {type: gru, name: b, units: 4, from: input}\n"
+                "  - {type: dense, name: c, units: 4, from: a}\n"
+                "  - {type: rnn, name: d, units: 4, from: c}\n"
+                "  - {type: concat, from: [b, d]}\n" END,
+         "error[E0314]: d needs a sequence, but c gives one vector per sequence\n7:5\n"
+         "= help: add `return_sequences: true` to a (m.yaml:4:5)\n"},
+        {ADDING "  - {type: lstm, name: a, units: 4, return_sequences: true}\n"
+                "  - {type: pool, name: b, mode: max}\n"
+                "  - {type: gru, name: c, units: 4}\n" END,
+         "error[E0314]: c needs a sequence, but b gives one vector per sequence\n6:5\n"},
+    };
+    CHECK(rules);
+}
+
+#define TABLE(columns, output, train)                                                                                  \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: csv, file: a.csv, " columns "}}\n"                                                           \
+    "model:\n"                                                                                                         \
+    "  - {type: lstm, name: a, units: 4, return_sequences: " output "}\n"                                              \
+    "  - {type: dense, units: from_target}\n"                                                                          \
+    "train: {epochs: 1, task: regress" train "}\n"
+#define PER_STEP                                                                                                       \
+    "error[E0313]: the task `regress` needs one output per sequence, but dense_1 gives one for each step\n5:5\n"       \
+    "= help: remove `return_sequences` from the last recurrent layer, or add a `pool`\n"
+
+/* A forecast behind a window and a value of a whole sequence have one output per sequence; targets beside each row may
+ * have either. */
+static void only_windows_and_labels_need_one_output_per_sequence(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {TABLE("inputs: [x], targets: [y], group: g", "true", ""), ""},
+        {TABLE("inputs: [x], targets: [y], group: g", "false", ""), ""},
+        {TABLE("inputs: [x], targets: [y], window: {length: 3}", "true", ""), PER_STEP},
+        {TABLE("inputs: [x], targets: [y], window: {length: 3}", "false", ""), ""},
+        {TABLE("inputs: [x], label: {column: y, type: value}, group: g", "true", ""), PER_STEP},
+        {TABLE("inputs: [x], label: {column: y, type: value}, group: g", "false", ""), ""},
+    };
+    CHECK(rules);
+}
+
+#define LINES(train)                                                                                                   \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: lines, file: a.txt, label: first}, valid: {file: b.txt}, tokenizer: whitespace}\n"           \
+    "model:\n"                                                                                                         \
+    "  - {type: embedding, dim: 3}\n"                                                                                  \
+    "  - {type: lstm, units: 4}\n"                                                                                     \
+    "  - {type: output, activation: softmax}\n"                                                                        \
+    "train: {epochs: 1, " train "}\n"
+
+/* Each split is monitored by what is measured on it. */
+static void a_monitor_is_measured_on_its_own_split(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {LINES("metrics: [accuracy], validate: {metrics: [f1_macro]}, early_stopping: {monitor: valid.f1_macro}"), ""},
+        {LINES("metrics: [accuracy], validate: {metrics: [f1_macro]}, early_stopping: {monitor: train.accuracy}"), ""},
+        {LINES("metrics: [accuracy], validate: {metrics: [f1_macro]}, early_stopping: {monitor: valid.accuracy}"),
+         "error[E0312]: `valid.accuracy` is monitored, but `accuracy` is not measured\n7:100\n"
+         "= help: add `metrics: [accuracy]` to train\n"},
+        {LINES("metrics: [accuracy], validate: {metrics: [f1_macro]}, early_stopping: {monitor: train.f1_macro}"),
+         "error[E0312]: `train.f1_macro` is monitored, but `f1_macro` is not measured\n7:100\n"
+         "= help: add `metrics: [f1_macro]` to train\n"},
+    };
+    CHECK(rules);
+}
+
+/* With one target for each sequence, only weights of rows make another mean. */
+static void weights_of_rows_give_reductions_an_effect(void **state)
+{
+    (void)state;
+    static const char idle[] =
+        "error[E0205]: `reduction` has no effect without a target for each step: here each sequence has one\n";
+    static const struct rule rules[] = {
+        {LINES("loss: {type: cross_entropy, reduction: mean}"), ""},
+        {LINES("loss: {type: cross_entropy, reduction: sequence_mean, ignore: spam}"), ""},
+        {LINES("loss: {type: cross_entropy, reduction: sequence_mean}, class_weight: balanced"), ""},
+        {LINES("loss: {type: cross_entropy, reduction: sequence_mean}, class_weight: {spam: 2}"), ""},
+    };
+    static const char *const idles[] = {
+        LINES("loss: {type: cross_entropy, reduction: sequence_mean}"),
+        LINES("loss: {type: cross_entropy, reduction: step_mean, ignore: spam}"),
+        LINES("loss: {type: cross_entropy, reduction: step_mean}, class_weight: balanced"),
+    };
+    CHECK(rules);
+    for (size_t i = 0; i < sizeof idles / sizeof *idles; i++)
+        assert_refused(idles[i], idle);
+}
+
+#define PAIRS(train)                                                                                                   \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: lines, source: a.txt, target: b.txt}, tokenizer: whitespace}\n"                              \
+    "model:\n"                                                                                                         \
+    "  encoder:\n"                                                                                                     \
+    "    - {type: embedding, dim: 3}\n"                                                                                \
+    "    - {type: lstm, name: e, units: 4}\n"                                                                          \
+    "  decoder:\n"                                                                                                     \
+    "    - {type: embedding, dim: 3}\n"                                                                                \
+    "    - {type: lstm, units: 4, return_sequences: true, initial_state: e}\n"                                         \
+    "    - {type: output, activation: softmax}\n"                                                                      \
+    "train: {" train "}\n"
+
+/* A share of the run can be told as soon as updates or epochs end it. */
+static void a_linear_teacher_needs_an_end_that_is_no_time(void **state)
+{
+    (void)state;
+    static const char endless[] =
+        "error[E0204]: the schedule needs `over`, because `train` has neither `epochs` nor `updates`\n11:40\n";
+    static const struct rule rules[] = {
+        {PAIRS("max_time: 1h, teacher_forcing: {type: linear}"), endless},
+        {PAIRS("max_time: 1h, teacher_forcing: {type: linear, over: 5u}"), ""},
+        {PAIRS("updates: 10, teacher_forcing: {type: linear}"), ""},
+        {PAIRS("epochs: 10, teacher_forcing: {type: linear}"), ""},
+        {PAIRS("max_time: 1h, teacher_forcing: {type: constant, probability: 0.5}"), ""},
+    };
+    CHECK(rules);
+}
+
+#define BATCHING(batching)                                                                                             \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: generator, name: adding_problem, size: 10, length: 5}, batching: {" batching "}}\n"          \
+    "model:\n"                                                                                                         \
+    "  - {type: lstm, units: 4}\n"                                                                                     \
+    "  - {type: dense, units: from_target}\n"                                                                          \
+    "train: {epochs: 1}\n"
+
+/* Every length of the list is above the one before it, not only above the first. */
+static void each_edge_is_above_the_one_before(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {BATCHING("bucketing: [10, 30, 40]"), ""},
+        {BATCHING("bucketing: [10, 30, 20]"),
+         "error[E0103]: the lengths of `bucketing` must increase: 20 comes after 30\n2:108\n"},
+    };
+    CHECK(rules);
+}
+
+/* The longest sequence: the smaller one of `max_length` and the last edge, and edges only where they end something. */
+static void the_smaller_limit_of_the_lengths_counts(void **state)
+{
+    (void)state;
+    static const int64_t edges[] = {3, 7};
+    static const struct {
+        enum sl_bucketing_kind kind;
+        size_t edges;
+        int64_t most;
+        enum sl_overflow action;
+        int64_t longest;
+    } cases[] = {
+        {SL_BUCKETING_LENGTHS, 2, 0, SL_OVERFLOW_DROP, 7},     {SL_BUCKETING_LENGTHS, 2, 5, SL_OVERFLOW_DROP, 5},
+        {SL_BUCKETING_LENGTHS, 2, 9, SL_OVERFLOW_TRUNCATE, 7}, {SL_BUCKETING_LENGTHS, 2, 9, SL_OVERFLOW_SPLIT, 7},
+        {SL_BUCKETING_LENGTHS, 2, 0, SL_OVERFLOW_KEEP, 0},     {SL_BUCKETING_LENGTHS, 2, 9, SL_OVERFLOW_KEEP, 9},
+        {SL_BUCKETING_LENGTHS, 0, 9, SL_OVERFLOW_DROP, 9},     {SL_BUCKETING_POOLS, 0, 4, SL_OVERFLOW_DROP, 4},
+        {SL_BUCKETING_POOLS, 0, 0, SL_OVERFLOW_DROP, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_batching batching = {
+            .bucketing = {.kind = cases[i].kind, .edges = edges, .edge_count = cases[i].edges},
+            .max_length = cases[i].most,
+            .on_overflow = cases[i].action};
+        assert_int_equal(sl_batching_find_longest(&batching), cases[i].longest);
+    }
+}
+
+/* The configuration of a run says nothing that has no effect, whether it is read from a person or from a run. */
+static void idle_keys_of_a_saved_run_are_left_out(void **state)
+{
+    (void)state;
+    static const char text[] = ADDING "  - {type: lstm, units: 4}\n"
+                                      "  - {type: dense, units: from_target}\n"
+                                      "train: {epochs: 1, checkpoint: {every: 1e, monitor: train.loss, mode: min}}\n";
+    const struct sl_model_request saved = {.path = "m.yaml", .saved = true};
+    struct loaded l = load_text("m.yaml", text, strlen(text), &saved);
+    struct sl_buf config = {0};
+    assert_string_equal(sl_buf_text(&l.text), "");
+    assert_non_null(l.model);
+    assert_int_equal(sl_model_write_config(l.model, 0, &config, NULL), SEQLSTM_OK);
+    assert_non_null(strstr(sl_buf_text(&config), "every: 1e"));
+    assert_null(strstr(sl_buf_text(&config), "monitor:"));
+    assert_null(strstr(sl_buf_text(&config), "mode: min"));
+    sl_buf_deinit(&config);
+    unload(&l);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(joins_name_the_layer_that_does_not_fit),
+        cmocka_unit_test(a_layer_that_could_return_a_sequence_is_found_along_the_inputs),
+        cmocka_unit_test(only_windows_and_labels_need_one_output_per_sequence),
+        cmocka_unit_test(a_monitor_is_measured_on_its_own_split),
+        cmocka_unit_test(weights_of_rows_give_reductions_an_effect),
+        cmocka_unit_test(a_linear_teacher_needs_an_end_that_is_no_time),
+        cmocka_unit_test(each_edge_is_above_the_one_before),
+        cmocka_unit_test(the_smaller_limit_of_the_lengths_counts),
+        cmocka_unit_test(idle_keys_of_a_saved_run_are_left_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
