@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which parts of a stack of layers are offered as one operation, by the depth of the stack. */
+/* Which parts of a stack of layers are offered as one operation, by the depth of the stack; and in which precision each
+ * of its layers runs. */
 #include "graph/graph.h"
 #include "model_fixture.h"
 
@@ -56,10 +57,46 @@ static void parts_of_stacks_are_offered(void **state)
     }
 }
 
+/* Each layer that is named has its own precision, the others that of the model; then no stack hides a layer. */
+static void named_layers_of_a_stack_have_their_own_precision(void **state)
+{
+    (void)state;
+    static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3},
+                                               .target = {.kind = SL_FIELD_VALUES, .features = 2},
+                                               .has_steps = true,
+                                               .envelope = {.sequences = 2, .steps = 4, .rows = 8}};
+    static const struct sl_quantized_layer layers[] = {{"lstm_1.l2", SEQLSTM_DTYPE_INT8, 0.5f, 0.25f},
+                                                       {"lstm_1.l0", SEQLSTM_DTYPE_INT8, 2, -3},
+                                                       {"lstm_1.l3", SEQLSTM_DTYPE_BFLOAT16, 0, 0}};
+    static const struct sl_quantization quantization = {layers, 3};
+    static const struct sl_quantized_layer expected[] = {{"lstm_1.l0", SEQLSTM_DTYPE_INT8, 2, -3},
+                                                         {"lstm_1.l1", SEQLSTM_DTYPE_FLOAT32, 0, 0},
+                                                         {"lstm_1.l2", SEQLSTM_DTYPE_INT8, 0.5f, 0.25f},
+                                                         {"lstm_1.l3", SEQLSTM_DTYPE_BFLOAT16, 0, 0}};
+    struct loaded l = load_clean(
+        "seqlstm: 1\ndata: {type: csv, train: {file: a.csv, inputs: [a, b, c], group: g, targets: [d, e]}}\n"
+        "model: [{type: lstm, units: 2, layers: 4}, {type: dense, units: from_target}]\ntrain: {epochs: 1}\n");
+    const struct sl_graph_request request = {
+        .model = l.model, .facts = &facts, .phase = SL_PHASE_PREDICT, .quantization = &quantization};
+    struct sl_graph *graph = NULL;
+    assert_int_equal(sl_graph_create(&request, &graph, NULL), SEQLSTM_OK);
+    assert_int_equal(graph->alternative_count, 0);
+    for (int32_t n = 0; n < 4; n++) {
+        const struct sl_node *node = &graph->nodes[n];
+        assert_string_equal(node->name, expected[n].node);
+        assert_int_equal(node->desc.head.dtype_compute, expected[n].dtype);
+        assert_true(node->desc.recurrent.data_scale == expected[n].scale);
+        assert_true(node->desc.recurrent.data_shift == expected[n].shift);
+    }
+    sl_graph_destroy(graph);
+    unload(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parts_of_stacks_are_offered),
+        cmocka_unit_test(named_layers_of_a_stack_have_their_own_precision),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
