@@ -30,7 +30,7 @@ static struct {
     double rate; /* of sl_offline_measure */
     int32_t cores;
 } answer;
-static const struct sl_server_request *served;
+static struct sl_server_request served; /* what the open server has copied */
 
 static int get_number(const struct sl_session *session)
 {
@@ -123,7 +123,7 @@ int32_t __wrap_sl_cpu_count(void)
 seqlstm_status __wrap_sl_server_open(const struct sl_server_request *r, struct sl_server **out_server,
                                      struct seqlstm_error *err)
 {
-    served = r;
+    served = *r;
     sl_buf_append_text(&noted, "serves");
     for (int k = 0; k < r->count; k++)
         sl_buf_printf(&noted, " %s=%s", r->names[k], opened[get_number(r->sessions[k])].run);
@@ -147,7 +147,7 @@ seqlstm_status __wrap_sl_server_open(const struct sl_server_request *r, struct s
 uint16_t __wrap_sl_server_get_port(const struct sl_server *server)
 {
     assert_ptr_equal(server, &served);
-    return served->port > 0 ? served->port : 4711;
+    return served.port > 0 ? served.port : 4711;
 }
 
 /* Takes newer weights of the last run over, of the first, and of the last again, and lets the older ones go. */
@@ -168,8 +168,8 @@ static void follow(const struct sl_server_request *r)
 seqlstm_status __wrap_sl_server_run(struct sl_server *server, struct seqlstm_error *err)
 {
     assert_ptr_equal(server, &served);
-    if (served->reopen)
-        follow(served);
+    if (served.reopen)
+        follow(&served);
     return give(answer.run, err);
 }
 
