@@ -20,8 +20,8 @@ static supports_fn *supports;
 
 enum { ANSWER_BYTES = 1024 };
 
-/* What is answered to a case, without a sentence that shows the size. */
-static void ask(const char *class, const char *name, char *out)
+/* What is answered to a case; the value that is refused only if `shows_value`, since it may be the size of a range. */
+static void ask(const char *class, const char *name, bool shows_value, char *out)
 {
     struct sl_case c;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -32,8 +32,8 @@ static void ask(const char *class, const char *name, char *out)
     c.desc.head.mode = c.pass == SL_PASS_INFERENCE ? SEQLSTM_MODE_INFERENCE : SEQLSTM_MODE_TRAINING;
     assert_int_equal(supports(class, &c.desc.head, &answer, &err), SEQLSTM_OK);
     if (!answer.accepted)
-        bytes = snprintf(out, ANSWER_BYTES, " refused %u for option %u: %s [%s]", answer.code, answer.option,
-                         answer.reason, answer.hint);
+        bytes = snprintf(out, ANSWER_BYTES, " refused %u for option %u: %s [%s]%s%s", answer.code, answer.option,
+                         answer.reason, answer.hint, shows_value ? " " : "", shows_value ? answer.value : "");
     for (uint32_t v = 0; answer.accepted && v < answer.variant_count; v++)
         bytes += snprintf(out + bytes, ANSWER_BYTES - (size_t)bytes, " %s", answer.variants[v]);
     assert_true(bytes > 0 && bytes < ANSWER_BYTES);
@@ -55,7 +55,7 @@ static void add_answers(struct sl_buf *out, const char *class, const char *name)
             snprintf(one, sizeof one, "%.*s%lld%s", (int)(brace - name), name, size, name + end);
         else
             snprintf(one, sizeof one, "%s", name);
-        ask(class, one, answer);
+        ask(class, one, brace == NULL, answer);
         if (strcmp(answer, before) != 0) {
             if (brace)
                 sl_buf_printf(out, "  from %lld:", size);
