@@ -30,6 +30,14 @@ static void set_activation(struct seqlstm_recurrent_desc *d, int packed)
     d->activations[place][0] = d->activations[place][1] = (struct seqlstm_activation){(uint32_t)kind, 0.3f, 0.2f, 0};
 }
 
+/* Of the second of two directions alone. */
+static void set_second(struct seqlstm_recurrent_desc *d, int packed)
+{
+    const int place = packed / 256, kind = packed % 256;
+    d->direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    d->activations[place][1] = (struct seqlstm_activation){(uint32_t)kind, 0.3f, 0.2f, 0};
+}
+
 static void set_hidden(struct seqlstm_recurrent_desc *d, int hidden)
 {
     d->hidden = hidden;
@@ -51,7 +59,8 @@ static void set_rate(struct seqlstm_recurrent_desc *d, int which)
 {
     float *const rates[] = {&d->dropout,     &d->recurrent_dropout, &d->zoneout_cell, &d->zoneout_hidden,
                             &d->weight_drop, &d->cell_clip,         &d->gate_clip};
-    *rates[which] = 0.25f;
+    static const float values[] = {0.25f, 0.125f, 0.5f, 0.375f, 0.625f, 0.25f, 0.75f};
+    *rates[which] = values[which];
 }
 
 static void set_compute(struct seqlstm_recurrent_desc *d, int dtype)
@@ -64,64 +73,73 @@ static void set_head(struct seqlstm_recurrent_desc *d, int flag)
     d->head.flags |= (uint32_t)flag;
 }
 
-/* One option: which backends accept it in training and in inference, for which cells it exists, under which id it is
- * refused. */
+/* One option: which backends accept it in training and in inference, for which cells it exists, under which id and with
+ * which value it is refused. */
 static const struct line {
     const char *name;
     void (*set)(struct seqlstm_recurrent_desc *d, int value);
     int value;
     int cells, training, inference;
     uint32_t option;
+    const char *refused; /* its value; NULL: it is not refused */
 } lines[] = {
-    {"plain", add_options, 0, ANY, BOTH, BOTH, 0},
-    {"no final state", add_options, SEQLSTM_BIT_RECURRENT_OUTPUT, ANY, BOTH, BOTH, 0},
-    {"initial state", add_options, SEQLSTM_BIT_RECURRENT_INITIAL_STATE, ANY, BOTH, BOTH, 0},
-    {"use_bias", add_options, SEQLSTM_BIT_RECURRENT_USE_BIAS, ANY, BOTH, BOTH, 0},
-    {"peephole", add_options, SEQLSTM_BIT_RECURRENT_PEEPHOLE, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PEEPHOLE},
+    {"plain", add_options, 0, ANY, BOTH, BOTH, 0, NULL},
+    {"no final state", add_options, SEQLSTM_BIT_RECURRENT_OUTPUT, ANY, BOTH, BOTH, 0, NULL},
+    {"initial state", add_options, SEQLSTM_BIT_RECURRENT_INITIAL_STATE, ANY, BOTH, BOTH, 0, NULL},
+    {"use_bias", add_options, SEQLSTM_BIT_RECURRENT_USE_BIAS, ANY, BOTH, BOTH, 0, NULL},
+    {"peephole", add_options, SEQLSTM_BIT_RECURRENT_PEEPHOLE, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PEEPHOLE, ""},
     {"coupled_gates", add_options, SEQLSTM_BIT_RECURRENT_COUPLED_GATES, LSTM, GENERIC, GENERIC,
-     SEQLSTM_OPTION_COUPLED_GATES},
-    {"layer_norm", add_options, SEQLSTM_BIT_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM},
-    {"two layers", set_sizes, 2 * 256, ANY, BOTH, BOTH, 0},
-    {"128 units", set_hidden, 128, ANY, BOTH, BOTH, 0},
-    {"129 units", set_hidden, 129, ANY, BOTH, BOTH, 0},
-    {"192 units", set_hidden, 192, ANY, BOTH, BOTH, 0},
-    {"193 units", set_hidden, 193, ANY, BOTH, BOTH, 0},
-    {"256 units", set_hidden, 256, ANY, BOTH, BOTH, 0},
-    {"257 units", set_hidden, 257, ANY, BOTH, BOTH, 0},
-    {"385 units", set_hidden, 385, ANY, BOTH, BOTH, 0},
-    {"projection", set_sizes, 256 + 3, LSTM, BOTH, BOTH, 0},
-    {"projection as wide", set_sizes, 256 + 5, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PROJECTION},
-    {"backward", set_direction, SEQLSTM_DIRECTION_BACKWARD * 256, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DIRECTION},
-    {"bidirectional", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256, ANY, BOTH, BOTH, 0},
+     SEQLSTM_OPTION_COUPLED_GATES, ""},
+    {"layer_norm", add_options, SEQLSTM_BIT_RECURRENT_LAYER_NORM, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_LAYER_NORM, ""},
+    {"two layers", set_sizes, 2 * 256, ANY, BOTH, BOTH, 0, NULL},
+    {"128 units", set_hidden, 128, ANY, BOTH, BOTH, 0, NULL},
+    {"129 units", set_hidden, 129, ANY, BOTH, BOTH, 0, NULL},
+    {"192 units", set_hidden, 192, ANY, BOTH, BOTH, 0, NULL},
+    {"193 units", set_hidden, 193, ANY, BOTH, BOTH, 0, NULL},
+    {"256 units", set_hidden, 256, ANY, BOTH, BOTH, 0, NULL},
+    {"257 units", set_hidden, 257, ANY, BOTH, BOTH, 0, NULL},
+    {"385 units", set_hidden, 385, ANY, BOTH, BOTH, 0, NULL},
+    {"projection", set_sizes, 256 + 3, LSTM, BOTH, BOTH, 0, NULL},
+    {"projection as wide", set_sizes, 256 + 5, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_PROJECTION, "5"},
+    {"backward", set_direction, SEQLSTM_DIRECTION_BACKWARD * 256, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DIRECTION,
+     "backward"},
+    {"bidirectional", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256, ANY, BOTH, BOTH, 0, NULL},
     {"merge: sum", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_SUM, ANY, GENERIC, GENERIC,
-     SEQLSTM_OPTION_MERGE},
+     SEQLSTM_OPTION_MERGE, "sum"},
     {"merge: mul", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_MUL, ANY, GENERIC, GENERIC,
-     SEQLSTM_OPTION_MERGE},
+     SEQLSTM_OPTION_MERGE, "mul"},
     {"merge: ave", set_direction, SEQLSTM_DIRECTION_BIDIRECTIONAL * 256 + SEQLSTM_KIND_MERGE_AVE, ANY, GENERIC, GENERIC,
-     SEQLSTM_OPTION_MERGE},
-    {"dropout", set_rate, 0, ANY, GENERIC, BOTH, SEQLSTM_OPTION_DROPOUT},
-    {"recurrent_dropout", set_rate, 1, ANY, GENERIC, BOTH, SEQLSTM_OPTION_RECURRENT_DROPOUT},
-    {"zoneout of the cell", set_rate, 2, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT},
-    {"zoneout of the output", set_rate, 3, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT},
-    {"weight_drop", set_rate, 4, ANY, GENERIC, BOTH, SEQLSTM_OPTION_WEIGHT_DROP},
-    {"cell_clip", set_rate, 5, LSTM, BOTH, BOTH, 0},
-    {"gate_clip", set_rate, 6, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_GATE_CLIP},
-    {"activation: relu", set_activation, 256 + SEQLSTM_ACT_RELU, RNN, BOTH, BOTH, 0},
+     SEQLSTM_OPTION_MERGE, "ave"},
+    {"dropout", set_rate, 0, ANY, GENERIC, BOTH, SEQLSTM_OPTION_DROPOUT, "0.2500"},
+    {"recurrent_dropout", set_rate, 1, ANY, GENERIC, BOTH, SEQLSTM_OPTION_RECURRENT_DROPOUT, "0.1250"},
+    {"zoneout of the cell", set_rate, 2, LSTM, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT, "0.5000"},
+    {"zoneout of the output", set_rate, 3, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_ZONEOUT, "0.3750"},
+    {"weight_drop", set_rate, 4, ANY, GENERIC, BOTH, SEQLSTM_OPTION_WEIGHT_DROP, "0.6250"},
+    {"cell_clip", set_rate, 5, LSTM, BOTH, BOTH, 0, NULL},
+    {"gate_clip", set_rate, 6, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_GATE_CLIP, "0.7500"},
+    {"activation: relu", set_activation, 256 + SEQLSTM_ACT_RELU, RNN, BOTH, BOTH, 0, NULL},
     {"activation: relu", set_activation, 256 + SEQLSTM_ACT_RELU, LSTM | GRU, GENERIC, GENERIC,
-     SEQLSTM_OPTION_ACTIVATION},
+     SEQLSTM_OPTION_ACTIVATION, "relu"},
     {"activation: leaky_relu", set_activation, 256 + SEQLSTM_ACT_LEAKY_RELU, ANY, GENERIC, GENERIC,
-     SEQLSTM_OPTION_ACTIVATION},
+     SEQLSTM_OPTION_ACTIVATION, "leaky_relu"},
     {"activation: softsign", set_activation, 256 + SEQLSTM_ACT_SOFTSIGN, ANY, GENERIC, GENERIC,
-     SEQLSTM_OPTION_ACTIVATION},
+     SEQLSTM_OPTION_ACTIVATION, "softsign"},
     {"recurrent_activation", set_activation, SEQLSTM_ACT_HARD_SIGMOID, LSTM | GRU, GENERIC, GENERIC,
-     SEQLSTM_OPTION_RECURRENT_ACTIVATION},
+     SEQLSTM_OPTION_RECURRENT_ACTIVATION, "hard_sigmoid"},
     {"output_activation", set_activation, 2 * 256 + SEQLSTM_ACT_RELU, LSTM, GENERIC, GENERIC,
-     SEQLSTM_OPTION_OUTPUT_ACTIVATION},
-    {"deterministic", set_head, SEQLSTM_BIT_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM},
-    {"precision: tf32", set_compute, SEQLSTM_DTYPE_TF32, ANY, BOTH, BOTH, 0},
-    {"precision: bfloat16", set_compute, SEQLSTM_DTYPE_BFLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
-    {"precision: float16", set_compute, SEQLSTM_DTYPE_FLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE},
-    {"precision: float64", set_compute, SEQLSTM_DTYPE_FLOAT64, ANY, 0, 0, SEQLSTM_OPTION_DTYPE},
+     SEQLSTM_OPTION_OUTPUT_ACTIVATION, "relu"},
+    {"second activation", set_second, 256 + SEQLSTM_ACT_RELU, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_ACTIVATION, "relu"},
+    {"second recurrent_activation", set_second, SEQLSTM_ACT_ELU, LSTM | GRU, GENERIC, GENERIC,
+     SEQLSTM_OPTION_RECURRENT_ACTIVATION, "elu"},
+    {"second output_activation", set_second, 2 * 256 + SEQLSTM_ACT_SOFTSIGN, LSTM, GENERIC, GENERIC,
+     SEQLSTM_OPTION_OUTPUT_ACTIVATION, "softsign"},
+    {"deterministic", set_head, SEQLSTM_BIT_DESC_DETERMINISTIC, ANY, GENERIC, GENERIC, SEQLSTM_OPTION_DETERMINISM,
+     "true"},
+    {"precision: tf32", set_compute, SEQLSTM_DTYPE_TF32, ANY, BOTH, BOTH, 0, NULL},
+    {"precision: bfloat16", set_compute, SEQLSTM_DTYPE_BFLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE,
+     "bfloat16"},
+    {"precision: float16", set_compute, SEQLSTM_DTYPE_FLOAT16, ANY, KERNELS, KERNELS, SEQLSTM_OPTION_DTYPE, "float16"},
+    {"precision: float64", set_compute, SEQLSTM_DTYPE_FLOAT64, ANY, 0, 0, SEQLSTM_OPTION_DTYPE, "float64"},
 };
 enum { LINES = sizeof lines / sizeof *lines };
 
@@ -185,6 +203,8 @@ static void check(const struct seqlstm_backend *table, int kind, uint32_t cell, 
     /* skips pairs that set the same field or contradict each other */
     if (a->set == b->set && a != b && a->set != add_options && a->set != set_rate)
         return;
+    if (a != b && (a->set == set_second || b->set == set_second) && a->set != add_options && b->set != add_options)
+        return;
     const bool hidden = a->set == set_hidden || b->set == set_hidden;
     if (hidden && (a->option == SEQLSTM_OPTION_PROJECTION || b->option == SEQLSTM_OPTION_PROJECTION))
         return; /* a projection needs a width */
@@ -204,6 +224,8 @@ static void check(const struct seqlstm_backend *table, int kind, uint32_t cell, 
         wrong = "refused for another option";
     else if (!answer.accepted && (answer.reason[0] == '\0' || answer.code == 0))
         wrong = "refused without a reason";
+    else if (!answer.accepted && a == b && strcmp(answer.value, a->refused) != 0)
+        wrong = "refused with another value";
     else if (answer.accepted && kind != GENERIC)
         wrong = check_variants(&d, &answer);
     if (wrong != NULL && failures++ < 20)
@@ -219,6 +241,31 @@ static void check_lattice(const struct seqlstm_backend *table, int kind)
                 for (int b = a; b < LINES; b++)
                     if ((lines[a].cells >> cell & 1) && (lines[b].cells >> cell & 1))
                         check(table, kind, cell, mode & 1, mode & 2, &lines[a], &lines[b]);
+}
+
+/* cuDNN counts in 32 bits, and with eight of each size: 2^28 - 1 of a size is accepted, one more is refused. */
+static void check_sizes(const struct seqlstm_backend *table)
+{
+    enum { MOST = (1 << 28) - 1 };
+    for (int size = 0; size < 5; size++)
+        for (int more = 0; more < 2; more++) {
+            struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, true, false);
+            struct seqlstm_answer answer = {.struct_size = sizeof answer};
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            int64_t *const sizes[] = {&d.input, &d.hidden, &d.head.max_sequences, &d.head.max_steps, &d.head.max_rows};
+            d.head.max_rows = 1;
+            d.head.max_sequences = d.head.max_steps = size == 4 ? 1 << 14 : 1;
+            if (size == 2 || size == 3)
+                d.head.max_rows = MOST;
+            *sizes[size] = MOST + more;
+            const seqlstm_status status = table->supports("cuda:sm_90", &d.head, &answer, &err);
+            cases++;
+            if (status == SEQLSTM_OK && answer.accepted == !more &&
+                (!more || (answer.code == SEQLSTM_BIT_REFUSED_SHAPE && answer.option == SEQLSTM_OPTION_SHAPE)))
+                continue;
+            failures++;
+            printf("# %s, size %d, %d more: %d (%s)\n", table->id, size, more, (int)answer.accepted, answer.reason);
+        }
 }
 
 /* Of the names of device classes only `cuda:sm_` and a number, wholly, is a CUDA device. */
@@ -285,6 +332,8 @@ int main(int argc, char **argv)
         if (table != NULL) {
             check_lattice(table, kinds[k - 1]);
             check_classes(table);
+            if (kinds[k - 1] != GENERIC)
+                check_sizes(table);
         }
         const bool fine = table != NULL && failures == 0 && cases > 1000;
         printf("%s %d - %s: %ld combinations, %ld wrong\n", fine ? "ok" : "not ok", k, argv[k], cases, failures);
