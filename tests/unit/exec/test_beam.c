@@ -15,6 +15,7 @@
 #include "ok.h"
 
 #include "decode/beam.h"
+#include "decode/decoder.h"
 #include "decode/sample.h"
 #include "decode/sampler.h"
 
@@ -46,17 +47,16 @@ static void check_rows(const struct sl_hypothesis *result, int32_t sentence)
     }
 }
 
-/* Runs a search over `sentences` of the language. */
-static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences, int32_t limit, int32_t *out_rows)
+/* Runs a search over `sentences` of the language, each with a limit of its own, none above `limit`; counts the rows of
+ * each. */
+static struct sl_beam *search_to(const struct sl_beam_rule *rule, int32_t sentences, const int32_t *limits,
+                                 int32_t limit, int32_t *rows_of)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_beam *beam = NULL;
-    int32_t limits[8];
-    for (int32_t s = 0; s < sentences; s++)
-        limits[s] = limit;
+    memset(rows_of, 0, (size_t)sentences * sizeof *rows_of);
     ok(sl_beam_create(rule, sentences, limits, &beam, &err), &err);
     float *probabilities = malloc((size_t)(sentences * rule->beam) * V * sizeof *probabilities);
-    int32_t all = 0;
     for (int32_t step = 0;; step++) {
         int32_t count;
         const struct sl_beam_row *rows = sl_beam_get_rows(beam, &count);
@@ -64,13 +64,13 @@ static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences
         if (count == 0)
             break;
         assert_true(step < limit);
-        all += count;
         assert_true(limit > LIMIT || count <= (int32_t)(sizeof history[0] / sizeof *history[0]));
         if (limit <= LIMIT)
             memcpy(history[step], rows, (size_t)count * sizeof *rows);
         for (int32_t r = 0; r < count; r++) {
             assert_true(r == 0 || rows[r].sentence >= rows[r - 1].sentence);
             fill_row(rows[r].sentence, rows[r].token, step, probabilities + r * V);
+            rows_of[rows[r].sentence]++;
         }
         int32_t before = count;
         ok(sl_beam_advance(beam, probabilities, V, &sources, &err), &err);
@@ -79,6 +79,17 @@ static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences
             assert_true(sources[r] >= 0 && sources[r] < before);
     }
     free(probabilities);
+    return beam;
+}
+
+static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences, int32_t limit, int32_t *out_rows)
+{
+    int32_t limits[8], rows_of[8], all = 0;
+    for (int32_t s = 0; s < sentences; s++)
+        limits[s] = limit;
+    struct sl_beam *beam = search_to(rule, sentences, limits, limit, rows_of);
+    for (int32_t s = 0; s < sentences; s++)
+        all += rows_of[s];
     if (out_rows)
         *out_rows = all;
     return beam;
@@ -223,6 +234,38 @@ static void sentences_do_not_meet(void **state)
     sl_beam_destroy(all);
 }
 
+/* A sentence is searched up to its own limit, and stops where that decides it, whatever the limits of the others are.
+ */
+static void each_sentence_has_a_limit_of_its_own(void **state)
+{
+    (void)state;
+    static const int32_t limits[] = {3, 1, 4, 2, 4, 3, 1, 2};
+    enum { SENTENCES = sizeof limits / sizeof *limits };
+    for (size_t p = 0; p < sizeof penalties / sizeof *penalties; p++)
+        for (int32_t wide = 1; wide <= 4; wide++) {
+            struct sl_beam_rule rule = {
+                .beam = wide, .n_best = (wide + 1) / 2, .penalty = penalties[p], .begin = BEGIN, .end = END};
+            int32_t mixed_rows[SENTENCES], rows[SENTENCES];
+            struct sl_beam *mixed = search_to(&rule, SENTENCES, limits, LIMIT, mixed_rows);
+            for (int32_t s = 0; s < SENTENCES; s++) {
+                int32_t same[SENTENCES];
+                for (int32_t k = 0; k <= s; k++)
+                    same[k] = limits[s];
+                struct sl_beam *alone = search_to(&rule, s + 1, same, limits[s], rows);
+                assert_int_equal(mixed_rows[s], rows[s]);
+                assert_int_equal(sl_beam_count_results(mixed, s), sl_beam_count_results(alone, s));
+                for (int32_t r = 0; r < sl_beam_count_results(alone, s); r++) {
+                    struct sl_hypothesis a = sl_beam_get_result(alone, s, r), b = sl_beam_get_result(mixed, s, r);
+                    assert_true(a.score == b.score && a.count == b.count && a.ended == b.ended);
+                    assert_true(a.ended || a.count == limits[s]);
+                    assert_memory_equal(a.ids, b.ids, (size_t)a.count * sizeof *a.ids);
+                }
+                sl_beam_destroy(alone);
+            }
+            sl_beam_destroy(mixed);
+        }
+}
+
 /* What has ended leaves the batch, and a search that is decided stops. */
 static void ended_ones_leave(void **state)
 {
@@ -285,6 +328,14 @@ static void rules_of_the_search(void **state)
     beam = play(&rule, 9, overtakes, 2);
     assert_true(fabs(sl_beam_get_result(beam, 0, 0).score - log(0.5 * 0.9)) <= 1e-6);
     sl_beam_destroy(beam);
+    /* of several that are wanted the last one decides */
+    rule.n_best = 2;
+    static const struct script second[] = {
+        {1, {{0, 0.5f, 0.3f, 0.2f, 0}}}, {2, {{0, 0.6f, 0.4f, 0, 0}, {0, 0, 1, 0, 0}}}, {1, {{0, 0.95f, 0.05f, 0, 0}}}};
+    beam = play(&rule, 9, second, 3);
+    assert_true(fabs(sl_beam_get_result(beam, 0, 1).score - log(0.2 * 0.95)) <= 1e-6);
+    sl_beam_destroy(beam);
+    rule.n_best = 1;
     /* with a penalty longer ones gain: it must be seen whether they do, up to the limit */
     rule.penalty = penalties[1];
     static const struct script longer[] = {{1, {{0, 0.5f, 0.3f, 0.2f, 0}}},
@@ -416,6 +467,21 @@ static void coins_show_the_probability(void **state)
     }
 }
 
+/* Two seeds that differ in their upper halves alone draw other tokens, and toss other coins. */
+static void all_of_a_seed_counts(void **state)
+{
+    (void)state;
+    const uint64_t seeds[2] = {7, 7 + (UINT64_C(1) << 32)};
+    int tossed = 0;
+    for (uint32_t step = 0; step < 64; step++) {
+        assert_true(sl_decoder_draw(seeds[0], step, 3) != sl_decoder_draw(seeds[1], step, 3));
+        assert_true(sl_decoder_draw(7, step, 3) != sl_decoder_draw(7, step, 4));
+        assert_true(sl_decoder_draw(7, step, 3) != sl_decoder_draw(7, step + 1, 3));
+        tossed += sl_sampler_toss(seeds[0], 1, 2, step, 0.5) != sl_sampler_toss(seeds[1], 1, 2, step, 0.5);
+    }
+    assert_in_range(tossed, 10, 54);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -423,12 +489,14 @@ int main(void)
         cmocka_unit_test(best_of_many),
         cmocka_unit_test(beam_of_one_is_greedy),
         cmocka_unit_test(sentences_do_not_meet),
+        cmocka_unit_test(each_sentence_has_a_limit_of_its_own),
         cmocka_unit_test(ended_ones_leave),
         cmocka_unit_test(draws_follow_the_rule),
         cmocka_unit_test(rules_of_the_search),
         cmocka_unit_test(what_is_never_a_target_is_not_written),
         cmocka_unit_test(draws_without_what_is_never_a_target),
         cmocka_unit_test(coins_show_the_probability),
+        cmocka_unit_test(all_of_a_seed_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,6 +42,9 @@ static void prompts(void **state)
     expect_prompt(&o, "at d", "a|t| |d");
     expect_prompt(&o, "", "\n");
     data_close(&o);
+    o = data_open_train(WORDS "{type: char, specials: [eos]}", MODEL_LM, LM); /* it has both */
+    expect_prompt(&o, "", "<eos>");
+    data_close(&o);
     data_write("train.txt", "xyzzyzxzz");
     o = data_open_train(WORDS "{type: char, specials: []}", MODEL_LM, LM);
     expect_prompt(&o, "", "z");
@@ -101,6 +104,7 @@ static void draws(void **state)
         assert_true(fabs((double)drawn[c] / DRAWS - (double)probabilities[c]) <= 4 * sqrt(0.25 / DRAWS));
     assert_true(same_key < DRAWS / 2 && same_step < DRAWS / 2);
     assert_true(sl_next_token_get_key(3, 0) != sl_next_token_get_key(4, 0));
+    assert_true(sl_next_token_get_key(3, 0) != sl_next_token_get_key(3 + (UINT64_C(1) << 32), 0));
     rule.top_k = 2;
     for (uint32_t position = 0; position < 200; position++) {
         const int32_t token = sl_next_token_draw(&rule, probabilities, CLASSES, position, candidates);

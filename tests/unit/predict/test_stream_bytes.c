@@ -38,6 +38,7 @@ static void save(struct saved *saved, int64_t position)
     assert_int_equal(size, BYTES);
     size = BYTES - 1;
     assert_int_equal(sl_stream_save(&stream, saved->bytes, &size, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "room for 59 bytes, and the state of the stream has 60");
     assert_int_equal(size, BYTES);
     ok(sl_stream_save(&stream, saved->bytes, &size, &err), &err);
 }

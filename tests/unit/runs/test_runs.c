@@ -3,18 +3,21 @@
  * and removed. */
 #include "golden.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utime.h>
 
 #include "base/memory/arena.h"
+#include "base/system/file_lock.h"
 #include "base/value/buf.h"
 #include "model/load/entries.h"
 #include "ok.h"
 #include "runs/catalogue.h"
 #include "runs/comparison.h"
 #include "runs/condition.h"
+#include "runs/metric_rows.h"
 #include "runs/page.h"
 #include "runs/removal.h"
 #include "runs/run_value.h"
@@ -301,6 +304,147 @@ static void test_names_that_mean_a_run(void **state)
     assert_false(sl_run_catalogue_matches(run, scratch_path("al")));
 }
 
+/* Nothing was done yet, which is not the same as not known. */
+static void test_counts_of_zero(void **state)
+{
+    static const char *const keys[] = {"updates", "epochs", "seconds", "test.loss"};
+    struct sl_arena own;
+    struct sl_run_facts facts;
+    struct sl_buf page = {0};
+    (void)state;
+    put("zero/config.yaml", "seed: 1\n");
+    put("zero/summary.json", "{\"end\": \"updates\", \"updates\": 0, \"epochs\": 0, \"seconds\": 0.0, "
+                             "\"metrics\": {\"test\": {\"loss\": 0}}}");
+    sl_arena_init(&own);
+    assert_true(sl_run_facts_read(&own, scratch_path("zero"), "zero", &facts));
+    assert_true(facts.updates == 0 && facts.epochs == 0 && facts.seconds == 0);
+    for (size_t k = 0; k < sizeof keys / sizeof *keys; k++) {
+        struct sl_config_entries config = {0};
+        struct sl_run_value value;
+        assert_true(sl_run_value_find(&own, &facts, &config, keys[k], &value));
+        assert_int_equal(value.kind, SL_RUN_VALUE_NUMBER);
+        assert_string_equal(value.text, "0");
+    }
+    const struct sl_run_facts *one[] = {&facts};
+    struct sl_run_comparison c;
+    assert_true(sl_run_comparison_make(&own, one, 1, &c));
+    sl_runs_page_write(&page, one, &c);
+    assert_non_null(strstr(sl_buf_text(&page), "</i>zero</td><td>finished</td><td>0</td><td>0</td>"));
+    sl_buf_deinit(&page);
+    sl_arena_deinit(&own);
+}
+
+/* A run that is resumed has the summary of its first end, and is not finished while a process holds it. */
+static void test_a_run_that_goes_on(void **state)
+{
+    struct sl_arena own;
+    struct sl_run_facts facts;
+    struct sl_file_lock *lock = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    put("again/config.yaml", "seed: 1\n");
+    put("again/final.safetensors", "w");
+    put("again/summary.json", "{\"end\": \"epochs\", \"updates\": 5}");
+    put("again/metrics.jsonl", ROW("train", "epoch", "9", "1"));
+    sl_arena_init(&own);
+    ok(sl_file_lock_take(scratch_path("again/lock"), &lock, &err), &err);
+    assert_true(sl_run_facts_read(&own, scratch_path("again"), "again", &facts));
+    assert_int_equal(facts.state, SL_RUN_LIVE);
+    assert_int_equal(facts.updates, 9);
+    assert_true(facts.holder[0] != '\0' && facts.end[0] == '\0');
+    sl_file_lock_release(lock);
+    assert_true(sl_run_facts_read(&own, scratch_path("again"), "again", &facts));
+    assert_int_equal(facts.state, SL_RUN_FINISHED);
+    assert_int_equal(facts.updates, 5);
+    assert_true(facts.holder[0] == '\0');
+    sl_arena_deinit(&own);
+}
+
+/* Whatever the order of the runs and whichever lack it, a key has one row, and a run that lacks it has a dash. */
+static void test_each_key_has_one_row(void **state)
+{
+    const struct sl_run_facts *all[] = {find("half"), find("all/010"), find("all/9")};
+    static const int orders[][3] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+    (void)state;
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        const struct sl_run_facts *three[3];
+        struct sl_run_comparison c;
+        bool found = false;
+        for (int r = 0; r < 3; r++)
+            three[r] = all[orders[o][r]];
+        assert_true(sl_run_comparison_make(&arena, three, 3, &c));
+        assert_int_equal(c.config_count, 10);
+        for (size_t k = 0; k < c.config_count; k++) {
+            for (size_t other = 0; other < k; other++)
+                assert_string_not_equal(c.config[k].key, c.config[other].key);
+            if (strcmp(c.config[k].key, "train.clip") != 0)
+                continue;
+            for (int r = 0; r < 3; r++)
+                assert_string_equal(c.config[k].values[r].text, orders[o][r] == 2 ? "5" : "-");
+            found = true;
+        }
+        assert_true(found);
+    }
+}
+
+/* A layer may have points in its name. */
+static void test_options_of_layers_by_name(void **state)
+{
+    static const char text[] = "model:\n  - name: a.b\n    units: 3\n  - name: a\n    units: 4\n    b.units: 5\n"
+                               "  - name: units\n    b: 6\n";
+    static const char *const rows[][2] = {
+        {"model.a.b.units", "3"}, {"model.a.units", "4"}, {"model.units.b", "6"}, {"model.b.units", "-"}};
+    const struct sl_run_facts *run = find("half");
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_config_entries config = {0};
+        struct sl_run_value value;
+        char own[sizeof text];
+        memcpy(own, text, sizeof text);
+        assert_true(sl_config_entries_read(&arena, own, &config));
+        assert_true(sl_run_value_find(&arena, run, &config, rows[k][0], &value));
+        if (strcmp(value.text, rows[k][1]) != 0)
+            fail_msg("%s is %s, expected %s", rows[k][0], value.text, rows[k][1]);
+    }
+}
+
+/* Quotes are taken off where they are a pair; what is in them is a text. */
+static void test_texts_and_numbers_of_a_configuration(void **state)
+{
+    static const struct {
+        const char *text, *shown;
+        bool is_number;
+    } rows[] = {{"\"a\"", "a", false},    {"'3'", "3", false},     {"\"a'", "\"a'", false}, {"'a", "'a", false},
+                {"\"", "\"", false},      {"\"\"", "", false},     {"1e-3", "0.001", true}, {"3.50", "3.5", true},
+                {"-0.25", "-0.25", true}, {"a'b'", "a'b'", false}, {".inf", ".inf", false}, {"inf", "inf", false},
+                {"nan", "nan", false}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_run_value value;
+        assert_true(sl_run_value_read(&arena, rows[k].text, &value));
+        if (strcmp(value.text, rows[k].shown) != 0 || (value.kind == SL_RUN_VALUE_NUMBER) != rows[k].is_number)
+            fail_msg("%s is shown as %s", rows[k].text, value.text);
+    }
+}
+
+/* A page draws all of a long log, of which the facts need the end alone. */
+static void test_all_rows_of_a_long_log(void **state)
+{
+    enum { LINES = 15000 };
+    struct sl_buf log = {0};
+    (void)state;
+    for (int k = 1; k <= LINES; k++)
+        sl_buf_printf(&log, "{\"split\":\"train\",\"update\":%d,\"metrics\":{\"loss\":%d}, \"seconds\": %d}\n", k, k,
+                      k);
+    assert_true(log.length_bytes > 1 << 20);
+    put("thousands/metrics.jsonl", sl_buf_text(&log));
+    json_t *rows = sl_metric_rows_read(scratch_path("thousands"));
+    assert_int_equal(json_array_size(rows), LINES);
+    assert_true(sl_metric_row_find_metric(json_array_get(rows, LINES - 1), "loss") == LINES);
+    json_decref(rows);
+    sl_buf_deinit(&log);
+}
+
 static void test_a_folder_that_is_not_there(void **state)
 {
     struct sl_run_catalogue none;
@@ -391,7 +535,8 @@ static void test_removal(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     (void)state;
     put("gone/1/config.yaml", "12345");
-    put("gone/1/below/weights", "1234567");
+    put("gone/1/below/weights", "123456");
+    put("gone/1/below/lock", "1"); /* not that of the run */
     put("gone/2/config.yaml", "1");
     put("kept.txt", "123456789012345678901234567890");
     snprintf(other, sizeof other, "%s", scratch_path("kept.txt"));
@@ -425,6 +570,12 @@ int main(void)
         cmocka_unit_test(test_the_end_of_a_long_log),
         cmocka_unit_test(test_links_and_pipes_are_not_read),
         cmocka_unit_test(test_names_that_mean_a_run),
+        cmocka_unit_test(test_counts_of_zero),
+        cmocka_unit_test(test_a_run_that_goes_on),
+        cmocka_unit_test(test_each_key_has_one_row),
+        cmocka_unit_test(test_options_of_layers_by_name),
+        cmocka_unit_test(test_texts_and_numbers_of_a_configuration),
+        cmocka_unit_test(test_all_rows_of_a_long_log),
         cmocka_unit_test(test_a_folder_that_is_not_there),
         cmocka_unit_test(test_conditions),
         cmocka_unit_test(test_what_is_no_condition),

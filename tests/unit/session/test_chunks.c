@@ -134,11 +134,16 @@ static void limits_are_kept(void **state)
     struct sl_chunk chunks[STREAMS + 1];
     for (int k = 0; k <= STREAMS; k++)
         chunks[k] = (struct sl_chunk){.stream = w->together[k % STREAMS], .x = x, .steps = 1, .y = y[0]};
+    char expected[96];
     assert_int_equal(sl_streams_advance(w->context, chunks, STREAMS + 1, &err), SEQLSTM_INVALID_ARGUMENT);
-    chunks[1].steps = STEPS_MOST + 1;
-    assert_int_equal(sl_streams_advance(w->context, chunks, 2, &err), SEQLSTM_INVALID_ARGUMENT);
-    chunks[1].steps = 0;
-    assert_int_equal(sl_streams_advance(w->context, chunks, 2, &err), SEQLSTM_INVALID_ARGUMENT);
+    snprintf(expected, sizeof expected, "%d streams, expected at most %d", STREAMS + 1, STREAMS);
+    assert_string_equal(err.message, expected);
+    for (int64_t steps = 0; steps <= STEPS_MOST + 1; steps += STEPS_MOST + 1) {
+        chunks[1].steps = steps;
+        assert_int_equal(sl_streams_advance(w->context, chunks, 3, &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(expected, sizeof expected, "%d steps of stream 1, expected 1 to %d", (int)steps, STEPS_MOST);
+        assert_string_equal(err.message, expected);
+    }
     chunks[1].steps = STEPS_MOST;
     ok(sl_streams_advance(w->context, chunks, 1, &err), &err);
 }

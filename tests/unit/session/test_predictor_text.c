@@ -182,6 +182,32 @@ static void check_refused(struct seqlstm_session *session)
     seqlstm_predictor_close(predictor);
 }
 
+/* Ids from 0 to the last of the vocabulary are read. Of several sequences the place of the wrong one is told. */
+static void check_wrong_ids(const struct seqlstm_predictor *predictor, struct seqlstm_context *context)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_predictor_info info = {.struct_size = sizeof info};
+    seqlstm_predictor_get_info(predictor, &info);
+    const int32_t most = (int32_t)info.input_classes - 1;
+    const int32_t wrong[] = {-1, most + 1};
+    const int64_t lengths[3] = {2, 1, 3};
+    int32_t ids[6] = {0, most, 1, most, 0, 1};
+    float y[3 * 5];
+    char expected[96], text[64];
+    size_t bytes;
+    ok(seqlstm_predict(context, ids, lengths, 3, y, &err), &err);
+    ok(seqlstm_decode(predictor, ids, 6, text, sizeof text, &bytes, &err), &err);
+    for (int k = 0; k < 2; k++) {
+        ids[4] = wrong[k];
+        assert_int_equal(seqlstm_predict(context, ids, lengths, 3, y, &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(expected, sizeof expected, "token 4 of the input has the id %d, expected 0 to %d", wrong[k], most);
+        assert_string_equal(err.message, expected);
+        assert_int_equal(seqlstm_decode(predictor, ids, 6, text, sizeof text, &bytes, &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(expected, sizeof expected, "token 4 has the id %d, expected 0 to %d", wrong[k], most);
+        assert_string_equal(err.message, expected);
+    }
+}
+
 #define TAIL "train: {epochs: 2, loss: cross_entropy}\nbackends: [reference]\ndispatch: {policy: order}\n"
 
 static void classifiers_read_texts(void **state)
@@ -224,6 +250,7 @@ static void classifiers_read_texts(void **state)
     memcpy(last, kept.values + 3 * 5, sizeof last);
     for (int k = 0; k < 5; k++)
         assert_true(fabsf(y[k] - last[k]) <= 1e-5f);
+    check_wrong_ids(predictor, context);
     ids[0] = 1000;
     assert_int_equal(seqlstm_stream_step(context, stream, ids, 1, y, &err), SEQLSTM_INVALID_ARGUMENT);
     assert_int_equal(seqlstm_decode(predictor, ids, 1, text, sizeof text, &bytes, &err), SEQLSTM_INVALID_ARGUMENT);

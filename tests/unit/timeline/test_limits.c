@@ -53,7 +53,7 @@ static union seqlstm_any_desc optimizer, norm, vector;
 static struct sl_vector_call vectors[3] = {{.desc = &vector}, {.desc = &norm}, {.desc = &optimizer}};
 static struct sl_plan plan = {.graph = &graph, .calls = calls, .call_count = 2, .vectors = vectors, .vector_count = 3};
 
-static struct sl_activity host[32], device[8];
+static struct sl_activity host[64], device[8];
 
 static int prepare(void **state)
 {
@@ -239,6 +239,24 @@ static void test_limits_at_both_sides(void **state)
     }
 }
 
+/* Whether there is enough to tell a speed is asked of one call, not of all together. */
+static void test_small_calls_stay_small(void **state)
+{
+    (void)state;
+    for (int64_t count = 1; count <= 40; count += 39) {
+        struct sl_trace trace = make_trace();
+        for (int64_t c = 0; c < count; c++) /* 4,800 operations and 1,040 bytes, or 9,600 operations */
+            add(&trace, 0, SL_ACTIVITY_FORWARD, "dense", 20000 * c, 20000 * c + 10000, 160);
+        add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 1000000, 1);
+        struct sl_timeline *timeline = make(&trace, (struct sl_timeline_peaks){1, 0, 100}, 0);
+        const struct sl_timeline_part *part = find(timeline, SL_ACTIVITY_FORWARD, "dense");
+        assert_int_equal(part->count, count);
+        assert_int_equal(part->limit, SL_LIMIT_SIZE);
+        assert_float_equal(part->of_peak, (80 + 160 * 44) / 10000.0 / 100, 1e-9); /* that of memory */
+        sl_timeline_destroy(timeline);
+    }
+}
+
 /* Work of a device counts from the first update to the end of the last one, for the part of its kind and name. */
 static void test_times_of_a_device(void **state)
 {
@@ -281,6 +299,7 @@ int main(void)
         cmocka_unit_test_setup(test_calls_within_calls, prepare),
         cmocka_unit_test_setup(test_what_the_optimizer_moves, prepare),
         cmocka_unit_test_setup(test_limits_at_both_sides, prepare),
+        cmocka_unit_test_setup(test_small_calls_stay_small, prepare),
         cmocka_unit_test_setup(test_times_of_a_device, prepare),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

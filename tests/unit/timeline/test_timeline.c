@@ -295,6 +295,142 @@ static void test_sentence(void **state)
     sl_timeline_destroy(timeline);
 }
 
+/* Kernels count from the first update to the end of the last one, by name, the longest first. */
+static void test_kernels_within_the_updates(void **state)
+{
+    struct sl_trace trace = make_trace();
+    (void)state;
+    add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 20, 5);
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 10, 110, 5);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "gemm", 2, 9, 0);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "early", 5, 12, 0);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "cell", 10, 14, 0);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "gemm", 20, 23, 0);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "gemm", 100, 110, 0);
+    add(&trace.tracks[2], SL_ACTIVITY_DEVICE, "late", 108, 112, 0);
+    struct sl_timeline *timeline = make(&trace, NAN);
+    assert_int_equal(timeline->kernel_count, 2);
+    assert_string_equal(timeline->kernels[0].name, "gemm");
+    assert_true(timeline->kernels[0].count == 2 && timeline->kernels[0].ns == 13 * US);
+    assert_string_equal(timeline->kernels[1].name, "cell");
+    assert_true(timeline->kernels[1].count == 1 && timeline->kernels[1].ns == 4 * US);
+    sl_timeline_destroy(timeline);
+}
+
+/* Of 100 us one layer takes `layer`, and a part that may limit `share`; the thread that builds batches has 10. What is
+ * told of them. */
+static void test_what_is_worth_a_sentence(void **state)
+{
+    static const struct {
+        enum sl_activity_kind kind;
+        int64_t layer, share;
+        const char *told;
+    } rows[] = {
+        {SL_ACTIVITY_COPY, 40, 15, ""},
+        {SL_ACTIVITY_COPY, 29, 15, "For 15 % of the time values are copied between memories. "},
+        {SL_ACTIVITY_COPY, 29, 14, ""},
+        {SL_ACTIVITY_COPY, 45, 40, "For 40 % of the time values are copied between memories. "},
+        {SL_ACTIVITY_EXCHANGE, 45, 40, "For 40 % of the time ranks exchange gradients, or wait for each other. "},
+        {SL_ACTIVITY_FETCH, 45, 40,
+         "For 40 % of the time updates wait for their batches, whose thread works for only 10 %: it waits for a "
+         "processor. "},
+        {SL_ACTIVITY_COPY, 4, 3, NULL},
+        {SL_ACTIVITY_COPY, 4, 60, "For 60 % of the time values are copied between memories. "},
+        {SL_ACTIVITY_COPY, 5, 3, ""},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_trace trace = make_trace();
+        struct sl_buf expected = {0};
+        trace.track_count = 2;
+        add(&trace.tracks[0], rows[k].kind, NULL, 0, rows[k].share, 0);
+        const int64_t half = 100 - rows[k].layer / 2;
+        add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 100 - rows[k].layer, half, 5);
+        add(&trace.tracks[0], SL_ACTIVITY_BACKWARD, "a", half, 100, 5);
+        add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
+        add(&trace.tracks[1], SL_ACTIVITY_BATCH, NULL, 30, 40, 5);
+        struct sl_timeline *timeline = make(&trace, NAN);
+        sl_buf_append_text(&expected, rows[k].told ? rows[k].told : "");
+        if (rows[k].layer >= 5)
+            sl_buf_printf(&expected, "a takes %d %% of the time. ", (int)rows[k].layer);
+        sl_buf_append_text(&expected, "`` tries out what would be faster.\n");
+        expect_sentence(timeline, NULL, sl_buf_text(&expected));
+        sl_buf_deinit(&expected);
+        sl_timeline_destroy(timeline);
+        memset(work, 0, sizeof work);
+    }
+}
+
+/* A mebibyte has 1,048,576 bytes, also where the difference shows. */
+static void test_memory_is_told_in_mebibytes(void **state)
+{
+    static struct sl_trace_sample much[] = {{0, INT64_C(7) << 20}, {200 * US, INT64_C(600) << 20}, {500 * US, 1 << 20}};
+    struct sl_trace trace = make_trace();
+    struct sl_plan large = {.memory = {.peak_bytes = INT64_C(1000) << 20}};
+    struct sl_timeline *timeline = NULL;
+    struct sl_buf table = {0}, page = {0};
+    (void)state;
+    trace.memory = much;
+    trace.memory_count = 3;
+    add_updates(&trace);
+    const struct sl_timeline_request request = {.trace = &trace, .plan = &large};
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    sl_timeline_print_table(timeline, &table);
+    sl_timeline_print_section(timeline, NULL, &page);
+    assert_non_null(strstr(sl_buf_text(&table), "memory: 600 MiB held, 1000 MiB predicted\n"));
+    assert_non_null(strstr(sl_buf_text(&page), "Memory: 600 MiB held (line), 1000 MiB predicted for the whole run"));
+    sl_buf_deinit(&table);
+    sl_buf_deinit(&page);
+    sl_timeline_destroy(timeline);
+    memset(work, 0, sizeof work);
+}
+
+/* Kernels of two devices, of which some overlap, are on threads that no other has, each named after its device. */
+static void test_kernels_have_threads_of_their_own(void **state)
+{
+    static struct sl_activity other[4];
+    struct sl_trace trace = make_trace();
+    struct sl_buf out = {0};
+    (void)state;
+    trace.tracks[3] = (struct sl_trace_track){.name = "cuda:1", .is_device = true, .activities = other};
+    trace.track_count = 4;
+    add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 20, 5);
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 10, 110, 5);
+    for (int t = 2; t < 4; t++) {
+        add(&trace.tracks[t], SL_ACTIVITY_DEVICE, t == 2 ? "first" : "second", 20, 40, 0);
+        add(&trace.tracks[t], SL_ACTIVITY_DEVICE, t == 2 ? "first" : "second", 30, 50, 0);
+    }
+    struct sl_timeline *timeline = make(&trace, NAN);
+    sl_timeline_print_trace(timeline, &out);
+    sl_timeline_destroy(timeline);
+    json_t *root = json_loadb(sl_buf_text(&out), out.length_bytes, 0, NULL);
+    const json_t *events = json_object_get(root, "traceEvents");
+    const char *names[16] = {NULL}, *kernels[16] = {NULL};
+    for (size_t k = 0; k < json_array_size(events); k++) {
+        const json_t *event = json_array_get(events, k);
+        const json_int_t thread = json_integer_value(json_object_get(event, "tid"));
+        const char *name = json_string_value(json_object_get(event, "name"));
+        assert_in_range(thread, 0, 15);
+        if (strcmp(name, "thread_name") == 0) {
+            assert_null(names[thread]);
+            names[thread] = json_string_value(json_object_get(json_object_get(event, "args"), "name"));
+        }
+        if (strstr(name, "first") || strstr(name, "second")) {
+            assert_null(kernels[thread]);
+            kernels[thread] = name;
+        }
+    }
+    static const char *const expected[] = {"cuda:0, kernels 1", "cuda:0, kernels 2", "cuda:1, kernels 1",
+                                           "cuda:1, kernels 2"};
+    for (int k = 0; k < 4; k++) {
+        assert_string_equal(names[5 + k], expected[k]);
+        assert_non_null(strstr(kernels[5 + k], k < 2 ? "first" : "second"));
+    }
+    json_decref(root);
+    sl_buf_deinit(&out);
+    memset(work, 0, sizeof work);
+}
+
 static json_t *parse(struct sl_buf *out)
 {
     json_t *root = json_loadb(sl_buf_text(out), out->length_bytes, JSON_REJECT_DUPLICATES, NULL);
@@ -356,9 +492,19 @@ static void test_nothing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_parts),    cmocka_unit_test(test_step),  cmocka_unit_test(test_parts_of_backends),
-        cmocka_unit_test(test_limits),   cmocka_unit_test(test_tiles), cmocka_unit_test(test_device),
-        cmocka_unit_test(test_sentence), cmocka_unit_test(test_json),  cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_step),
+        cmocka_unit_test(test_parts_of_backends),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_tiles),
+        cmocka_unit_test(test_device),
+        cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_kernels_within_the_updates),
+        cmocka_unit_test(test_what_is_worth_a_sentence),
+        cmocka_unit_test(test_memory_is_told_in_mebibytes),
+        cmocka_unit_test(test_kernels_have_threads_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
