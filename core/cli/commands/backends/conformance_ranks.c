@@ -218,8 +218,9 @@ static int run(struct state *s)
 int cli_conform_collectives(struct cli_context *cli)
 {
     struct state s = {.cli = cli};
-    char *path = strchr(cli->values.operands[0], '/') ? realpath(cli->values.operands[0], NULL) : NULL;
-    s.file = path ? path : cli->values.operands[0];
+    const char *said = cli->values.operands[0];
+    char *path = strcmp(said, sl_collectives_builtins[0].id) == 0 ? NULL : realpath(said, NULL);
+    s.file = path ? path : said;
     int code = read_flags(&s);
     if (code == CLI_OK)
         code = cli_has(cli, "list")                              ? list(cli)
