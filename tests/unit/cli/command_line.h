@@ -34,7 +34,9 @@ static inline void run(const char *line)
     capture_begin();
     int code = cli_parse(&cli, count - 1, words + 1);
     cli.json = code == CLI_OK && cli_has(&cli, "json");
-    cli.verbosity = code == CLI_OK && cli_has(&cli, "quiet") ? -1 : 0;
+    for (int k = 0; k < cli.values.count; k++)
+        cli.verbosity += strcmp(cli.values.items[k].flag->name, "verbose") == 0;
+    cli.verbosity = code == CLI_OK && cli_has(&cli, "quiet") ? -1 : cli.verbosity;
     cli.progress = CLI_PROGRESS_AUTO;
     cli.log = (struct sl_log){.write = write_log, .level = SL_LOG_INFO};
     cli.options.log = &cli.log;
