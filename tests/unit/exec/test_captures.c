@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a training step is captured, which capture is launched, and what is left of one that failed. */
+#include "frame_world.h"
+
+static int grads_brought, updates_brought, updates_noted;
+
+seqlstm_status __wrap_sl_params_provide(struct sl_params *params, int32_t place, enum sl_param_part part, int64_t begin,
+                                        int64_t elems, float **out_elems, struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_bring_update(struct sl_exec *exec, struct seqlstm_error *err);
+void __wrap_sl_exec_note_update(struct sl_exec *exec);
+
+seqlstm_status __wrap_sl_params_provide(struct sl_params *params, int32_t place, enum sl_param_part part, int64_t begin,
+                                        int64_t elems, float **out_elems, struct seqlstm_error *err)
+{
+    (void)params, (void)out_elems, (void)err;
+    assert_int_equal(place, 1);
+    assert_int_equal(begin, 0);
+    assert_int_equal(elems, w.params.trainable_elems);
+    grads_brought += part == SL_PART_GRADS;
+    return SEQLSTM_OK;
+}
+
+seqlstm_status __wrap_sl_exec_bring_update(struct sl_exec *exec, struct seqlstm_error *err)
+{
+    (void)exec, (void)err;
+    updates_brought++;
+    return SEQLSTM_OK;
+}
+
+void __wrap_sl_exec_note_update(struct sl_exec *exec)
+{
+    (void)exec;
+    updates_noted++;
+}
+
+/* A step leaves the sums on the device. */
+static seqlstm_status leave_sums(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    (void)step, (void)err;
+    exec->valid[STATE] = 2;
+    exec->loop.step = refuses ? 3 : -1;
+    return SEQLSTM_OK;
+}
+
+static struct sl_exec_capture *prepare(const struct sl_exec_step *step)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_capture *capture = NULL;
+    ok(sl_exec_prepare_capture(&w.exec, step, leave_sums, &capture, &err), &err);
+    return capture;
+}
+
+/* Gradients that are added to, and what an update reads, are on the device before a step that uses them. */
+static void what_a_step_reads_is_brought(void **state)
+{
+    (void)state;
+    const struct sl_exec_update update = {.count = 1};
+    for (int kind = 0; kind < 4; kind++) {
+        const struct sl_exec_step step = {.accumulate = kind % 2, .update = kind / 2 ? &update : NULL};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        open_world();
+        w.exec.captures_update = true;
+        w.params.trainable_elems = 48;
+        grads_brought = updates_brought = 0;
+        ok(sl_exec_start_calls(&w.exec, &step, run_no_calls, &err), &err);
+        assert_int_equal(grads_brought, kind % 2);
+        assert_int_equal(updates_brought, kind / 2);
+        close_world();
+    }
+}
+
+/* The second time that a step of its kind comes; each kind has a capture of its own. */
+static void a_step_is_captured_when_it_comes_again(void **state)
+{
+    (void)state;
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_capture *made[4];
+    open_world();
+    w.exec.captures_update = true;
+    for (int kind = 0; kind < 4; kind++) {
+        const struct sl_exec_step step = {.accumulate = kind % 2, .update = kind / 2 ? &update : NULL};
+        assert_null(prepare(&step));
+        assert_int_equal(w.exec.captures.captured, kind);
+        made[kind] = prepare(&step);
+        assert_non_null(made[kind]);
+        assert_ptr_equal(prepare(&step), made[kind]);
+        assert_int_equal(w.exec.captures.captured, kind + 1);
+        for (int before = 0; before < kind; before++)
+            assert_ptr_not_equal(made[kind], made[before]);
+    }
+    assert_int_equal(captures, 4);
+    close_world();
+}
+
+/* A batch of the same shape with other fields, or on an axis with other flags, is not that of the capture. */
+static void a_capture_is_for_batches_with_the_same_fields(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_exec_step step = {.accumulate = false};
+    open_world();
+    prepare(&step);
+    assert_non_null(prepare(&step));
+    struct sl_batch *weighted = make_batch(true), *stream = make_batch(false), *targets = make_batch(false);
+    stream->axis.flags |= SEQLSTM_BIT_AXIS_STREAM;
+    targets->source.axis.flags ^= SEQLSTM_BIT_AXIS_STREAM;
+    struct sl_batch *const others[] = {weighted, stream, targets};
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+        ok(sl_exec_bind(&w.exec, others[k], &err), &err);
+        assert_null(prepare(&step));
+    }
+    ok(sl_exec_bind(&w.exec, w.batch, &err), &err);
+    assert_non_null(prepare(&step));
+    for (size_t k = 0; k < sizeof others / sizeof *others; k++)
+        sl_batch_destroy(others[k]);
+    close_world();
+}
+
+/* Where factors of the update follow the scale of the loss, another scale needs another capture. */
+static void captured_factors_follow_the_scale_of_the_loss(void **state)
+{
+    (void)state;
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_step with = {.update = &update}, without = {.accumulate = false};
+    for (int scales = 0; scales < 2; scales++) {
+        open_world();
+        w.exec.captures_update = true;
+        w.exec.scales_factors = scales;
+        w.exec.step.loss_scale = 8;
+        for (int k = 0; k < 2; k++) {
+            prepare(&with);
+            prepare(&without);
+        }
+        assert_int_equal(w.exec.captures.captured, 2);
+        w.exec.step.loss_scale = 4;
+        assert_non_null(prepare(&with));
+        assert_non_null(prepare(&without));
+        assert_int_equal(w.exec.captures.captured, scales ? 3 : 2);
+        assert_int_equal(captures, 2); /* the former is gone */
+        close_world();
+    }
+}
+
+/* Everything is as before the attempt: the step then runs call by call, and packs its weights. */
+static void a_capture_that_failed_leaves_nothing(void **state)
+{
+    (void)state;
+    const struct sl_exec_step step = {.accumulate = false};
+    open_world();
+    w.plan.call_count = CALLS;
+    refuses = true;
+    for (int c = 0; c < CALLS; c++)
+        w.calls[c].packed_version = 5;
+    memset(w.valid, 1 << SL_PLACE_HOST, sizeof w.valid);
+    w.batch->carry_state = true;
+    assert_null(prepare(&step));
+    for (int again = 0; again < 2; again++) /* it is not tried again */
+        assert_null(prepare(&step));
+    assert_string_equal(w.exec.captures.refusal, "the device is out of nodes");
+    assert_int_equal(w.exec.captures.captured, 0);
+    assert_int_equal(w.valid[STATE], 1 << SL_PLACE_HOST);
+    assert_int_equal(w.valid[X], 1 << SL_PLACE_HOST);
+    assert_int_equal(w.exec.loop.step, -1);
+    for (int c = 0; c < CALLS; c++)
+        assert_int_equal(w.calls[c].packed_version, 0);
+    close_world();
+}
+
+/* Calls without rows are not counted; weights are packed by every launch. */
+static void a_launch_counts_as_its_calls(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_step step = {.update = &update};
+    struct seqlstm_binding *bindings[CALLS] = {NULL, (void *)&bindings};
+    open_world();
+    w.exec.captures_update = true;
+    struct seqlstm_binding **own = w.exec.shape->bindings;
+    prepare(&step);
+    struct sl_exec_capture *capture = prepare(&step);
+    w.plan.call_count = CALLS;
+    w.exec.shape->bindings = bindings;
+    w.calls[1].axis = SL_AXIS_STEPS;
+    w.params.version = 30;
+    updates_noted = 0;
+    ok(sl_exec_launch_capture(&w.exec, capture, &step, &err), &err);
+    w.exec.shape->bindings = own;
+    assert_int_equal(w.timing[0].calls, 0);
+    assert_int_equal(w.timing[1].calls, 1);
+    assert_int_equal(w.timing[1].rows, 6);
+    assert_int_equal(w.calls[0].packed_version, 31);
+    assert_int_equal(w.calls[1].packed_version, 31);
+    assert_int_equal(w.valid[STATE], 2); /* as the calls left it */
+    assert_int_equal(updates_noted, 1);
+    assert_int_equal(w.exec.captures.launched, 1);
+    assert_int_equal(w.exec.captures.uncaptured, 0);
+    close_world();
+}
+
+static seqlstm_status watch_nothing(void *context, struct sl_exec *exec, const struct sl_node *node,
+                                    struct seqlstm_error *err)
+{
+    (void)context, (void)exec, (void)node, (void)err;
+    return SEQLSTM_OK;
+}
+
+static void steps_may_be_started_ahead(void **state)
+{
+    (void)state;
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_step plain = {.accumulate = false}, with = {.update = &update},
+                              scaled = {.course = {.good_enough = 3}};
+    open_world();
+    assert_true(sl_exec_may_start(&w.exec, &plain));
+    assert_true(sl_exec_may_start(&w.exec, &scaled));
+    assert_false(sl_exec_may_start(&w.exec, &with)); /* its update is made by the host */
+    w.exec.captures_update = true;
+    assert_true(sl_exec_may_start(&w.exec, &with));
+    w.exec.scales_factors = true; /* and the scale of the loss is not known yet */
+    assert_false(sl_exec_may_start(&w.exec, &scaled));
+    assert_true(sl_exec_may_start(&w.exec, &with));
+    w.graph.output_needed = true;
+    assert_false(sl_exec_may_start(&w.exec, &plain));
+    w.graph.output_needed = false;
+    w.exec.watch = watch_nothing;
+    assert_false(sl_exec_may_start(&w.exec, &plain));
+    w.exec.watch = NULL;
+    assert_true(sl_exec_may_start(&w.exec, &plain));
+    close_world();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_a_step_reads_is_brought),
+        cmocka_unit_test(a_step_is_captured_when_it_comes_again),
+        cmocka_unit_test(a_capture_is_for_batches_with_the_same_fields),
+        cmocka_unit_test(captured_factors_follow_the_scale_of_the_loss),
+        cmocka_unit_test(a_capture_that_failed_leaves_nothing),
+        cmocka_unit_test(a_launch_counts_as_its_calls),
+        cmocka_unit_test(steps_may_be_started_ahead),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
