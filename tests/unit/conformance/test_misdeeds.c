@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a backend may not do to its buffers and between its calls, in each buffer and at both ends; and what the level
+ * load says of a file. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conformance/conformance.h"
+#include "conformance/level.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+enum { MORE = 64 };
+
+static const struct seqlstm_backend *inner;
+static const struct seqlstm_host *host;
+static const char *fault;
+static union seqlstm_any_desc desc; /* of the newest operation */
+static struct seqlstm_binding *bindings[8];
+static int binding_count, calls;
+static uint64_t workspace_bytes, reserve_bytes;
+
+static bool is(const char *name)
+{
+    return strcmp(fault, name) == 0;
+}
+
+static seqlstm_status offend_open(const struct seqlstm_host *services, const struct seqlstm_setting *settings,
+                                  uint32_t count, struct seqlstm_instance **out, struct seqlstm_error *err)
+{
+    host = services;
+    return inner->open(services, settings, count, out, err);
+}
+
+static void *kept[64];
+static int kept_count;
+
+static seqlstm_status offend_op_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *d,
+                                       const char *variant, struct seqlstm_op **out, struct seqlstm_error *err)
+{
+    memset(&desc, 0, sizeof desc);
+    memcpy(&desc, d, d->struct_size < sizeof desc ? d->struct_size : sizeof desc);
+    void *more = host->allocate(host->context, 8);
+    if (!more)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
+    const seqlstm_status status = inner->op_create(instance, device, d, variant, out, err);
+    if (status != SEQLSTM_OK && is("a failed operation keeps memory"))
+        kept[kept_count++ % 64] = more;
+    else
+        host->release(host->context, more);
+    return status != SEQLSTM_OK && is("a failed operation has another status") ? SEQLSTM_DEVICE : status;
+}
+
+static seqlstm_status offend_op_sizes(const struct seqlstm_op *op, struct seqlstm_sizes *sizes,
+                                      struct seqlstm_error *err)
+{
+    const seqlstm_status status = inner->op_sizes(op, sizes, err);
+    sizes->workspace_bytes += MORE;
+    sizes->reserve_bytes += desc.head.mode == SEQLSTM_MODE_TRAINING ? MORE : 0;
+    workspace_bytes = sizes->workspace_bytes;
+    reserve_bytes = sizes->reserve_bytes;
+    return status;
+}
+
+static seqlstm_status offend_op_bind(const struct seqlstm_op *op, struct seqlstm_queue *queue,
+                                     const struct seqlstm_bind *bind, struct seqlstm_binding **out,
+                                     struct seqlstm_error *err)
+{
+    const seqlstm_status status = inner->op_bind(op, queue, bind, out, err);
+    if (binding_count < 8)
+        bindings[binding_count++] = *out;
+    return status;
+}
+
+/* The last number of a buffer with this many bytes. */
+static float *last_of(void *buffer, uint64_t bytes)
+{
+    return (float *)buffer + bytes / sizeof(float) - 1;
+}
+
+/* All cases here are of a dense layer with 2 inputs and 3 outputs on 5 rows, or of an optimizer. */
+enum { ROWS = 5, IN = 2, OUT = 3 };
+
+static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_forward *args, struct seqlstm_error *err)
+{
+    const seqlstm_status status = inner->forward(binding, queue, args, err);
+    const bool is_dense = desc.head.op == SEQLSTM_OP_DENSE;
+    float *y = args->slots[is_dense ? SEQLSTM_SLOT_DENSE_Y : 0];
+    calls++;
+    if (is("the second operation computes something else") && binding_count > 1 && binding == bindings[1])
+        y[0] += 1e-3f;
+    if (is("inference computes something else") && binding == bindings[1])
+        y[1] += 1;
+    if (is("forward writes behind the workspace"))
+        ((char *)args->workspace)[workspace_bytes + 2] = 0;
+    if (is("forward writes before the workspace"))
+        ((char *)args->workspace)[-20] = 0;
+    if (is("forward writes behind the reserve"))
+        ((char *)args->reserve)[reserve_bytes] = 0;
+    if (is("forward writes before the reserve"))
+        ((char *)args->reserve)[-1] = 0;
+    if (is("forward writes before the input"))
+        ((char *)args->slots[SEQLSTM_SLOT_DENSE_X])[-17] = 0;
+    if (is("backward relies on the workspace"))
+        *last_of(args->workspace, workspace_bytes) = 7;
+    if (is("forward relies on the workspace")) {
+        y[0] += calls > 1 && *last_of(args->workspace, workspace_bytes) != 7 ? 1 : 0;
+        *last_of(args->workspace, workspace_bytes) = 7;
+    }
+    if (is("an optimizer counts its calls"))
+        ((float *)args->slots[SEQLSTM_SLOT_OPTIMIZER_PARAM])[0] += (float)calls * 1e-3f;
+    return status;
+}
+
+static seqlstm_status offend_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                      const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    const bool is_left = *last_of(args->workspace, workspace_bytes) >= 7;
+    const seqlstm_status status = inner->backward(binding, queue, args, err);
+    float *dw = args->grads[SEQLSTM_SLOT_DENSE_W], *dx = args->grads[SEQLSTM_SLOT_DENSE_X];
+    if (is("backward relies on the workspace") && dw && !is_left)
+        dw[0] += 1;
+    if (is("backward writes behind a gradient of weights") && dw)
+        dw[OUT * IN] = 0;
+    if (is("backward writes before a gradient of inputs") && dx)
+        ((char *)dx)[-3] = 0;
+    if (is("backward writes behind the reserve"))
+        ((char *)args->reserve)[reserve_bytes + 8] = 0;
+    if (is("backward changes a parameter"))
+        ((float *)args->slots[SEQLSTM_SLOT_DENSE_W])[1] += 1;
+    if (is("backward changes the input"))
+        ((float *)args->slots[SEQLSTM_SLOT_DENSE_X])[ROWS * IN - 1] += 1;
+    return status;
+}
+
+static const struct seqlstm_backend *offend_query(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    inner = seqlstm_reference_query_v0(host_minor);
+    table = *inner;
+    table.open = offend_open;
+    table.op_create = offend_op_create;
+    table.op_sizes = offend_op_sizes;
+    table.op_bind = offend_op_bind;
+    table.forward = offend_forward;
+    table.backward = offend_backward;
+    return &table;
+}
+
+/* Runs the case with the fault in force. NULL: it passes. */
+static void expect(const char *name, const char *with, const char *detail)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", offend_query}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    const struct sl_conformance_request request = {.file = "reference",
+                                                   .builtins = builtins,
+                                                   .builtin_count = 1,
+                                                   .reference = seqlstm_reference_query_v0,
+                                                   .cases = &name,
+                                                   .case_count = 1};
+    fault = with;
+    binding_count = calls = 0;
+    if (sl_conformance_run(&request, &report, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", with, err.message);
+    const struct sl_check_result *result = &sl_conformance_report_get(report, 0)->check;
+    if (result->verdict != (detail ? SL_VERDICT_FAIL : SL_VERDICT_PASS) ||
+        strncmp(result->detail, detail ? detail : "", detail ? strlen(detail) : 1) != 0)
+        fail_msg("%s, %s: %s '%s', expected '%s'", name, with, sl_verdict_name(result->verdict), result->detail,
+                 detail ? detail : "");
+    sl_conformance_report_destroy(report);
+}
+
+static void damage_is_named_by_buffer_and_end(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"backward changes a parameter", "backward: it changed element 1 of the input w"},
+        {"forward writes behind the workspace", "backward: it wrote 3 bytes behind the end of the workspace"},
+        {"forward writes before the workspace", "backward: it wrote 20 bytes before the workspace"},
+        {"forward writes behind the reserve", "backward: it wrote 1 byte behind the end of the reserve"},
+        {"forward writes before the reserve", "backward: it wrote 1 byte before the reserve"},
+        {"forward writes before the input", "backward: it wrote 17 bytes before x (40 bytes)"},
+        {"backward writes behind a gradient of weights", "backward: it wrote 1 byte behind the end of dw (24 bytes)"},
+        {"backward writes before a gradient of inputs", "backward: it wrote 3 bytes before dx (40 bytes)"},
+        {"backward writes behind the reserve", "backward: it wrote 9 bytes behind the end of the reserve"},
+        {"backward changes the input", "backward: it changed element 9 of the input x"},
+        {"backward relies on the workspace", "backward: dw[0, 0] is "},
+        {"forward relies on the workspace", "dx alone: y[0, 0] is "},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
+        expect("dense:bwd:R5I2O3:f32:flat", cases[k][0], cases[k][1]);
+    expect("dense:bwd:R5I2O3:f32:flat", "", NULL);
+}
+
+static void what_differs_from_call_to_call_is_named(void **state)
+{
+    (void)state;
+    static const char *const cases[][3] = {
+        {"dense:repeat:R5I2O3:f32:flat", "the second operation computes something else",
+         "a second operation of the same descriptor gave other bits"},
+        {"optimizer:repeat:N9:f32:flat", "an optimizer counts its calls",
+         "the same call on the same binding gave other bits the second time"},
+        {"dense:same:R5I2O3:f32:flat", "inference computes something else",
+         "training with all rates 0 against inference: y[0, 1] is "},
+        {"dense:memory:R5I2O3:f32:flat", "a failed operation keeps memory",
+         "when allocation 1 failed it kept 1 blocks"},
+        {"dense:memory:R5I2O3:f32:flat", "a failed operation has another status",
+         "when allocation 1 failed it returned status "},
+    };
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        expect(cases[k][0], cases[k][1], cases[k][2]);
+        expect(cases[k][0], "", NULL);
+    }
+}
+
+/* ---- the level load ---------------------------------------------------------------------------------------------- */
+
+static void expect_load(struct sl_workbench *w, const char *name, const char *detail)
+{
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    const struct sl_conformance_request request = {.file = "reference", .builtins = builtins, .builtin_count = 1};
+    struct sl_check_result result;
+    uint32_t index = 0;
+    while (strcmp(sl_level_load_get_name(index), name) != 0)
+        index++;
+    sl_level_load_check(w, &request, index, &result);
+    assert_int_equal(result.verdict, detail ? SL_VERDICT_FAIL : SL_VERDICT_PASS);
+    assert_string_equal(result.detail, detail ? detail : "");
+}
+
+static void files_that_a_backend_needs_are_looked_at(void **state)
+{
+    (void)state;
+    struct sl_backend_file files[] = {{.path = "/x/libseqlstm_backend_a.so", .build_id = "ab"},
+                                      {.path = "/lib/libseqlstmx.so.1", .build_id = ""},
+                                      {.path = "/lib/libm.so.6", .build_id = ""}};
+    struct sl_workbench w;
+    memset(&w, 0, sizeof w);
+    expect_load(&w, "load:dependencies", NULL); /* built in */
+    w.record.files = files;
+    w.record.file_count = 3;
+    expect_load(&w, "load:dependencies", NULL);
+    for (uint32_t k = 1; k < 3; k++) {
+        const char *path = files[k].path;
+        files[k].path = "/usr/lib/libseqlstm.so.0";
+        expect_load(&w, "load:dependencies", "it depends on libseqlstm; a backend sees the contract's headers alone");
+        files[k].path = path;
+    }
+    files[0].build_id = "";
+    for (uint32_t count = 1; count <= 3; count++) {
+        w.record.file_count = count;
+        expect_load(&w, "load:dependencies",
+                    "the file has no Build-ID: plans and caches cannot name it (link with --build-id)");
+    }
+}
+
+static void operations_that_a_table_offers_are_known(void **state)
+{
+    (void)state;
+    static struct sl_workbench w;
+    uint32_t bytes[SEQLSTM_OP_COUNT];
+    w.table = *seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
+    expect_load(&w, "load:query", NULL);
+    expect_load(&w, "load:operations", NULL);
+    memcpy(bytes, w.table.desc_bytes, sizeof bytes);
+    w.table.desc_bytes = bytes;
+    expect_load(&w, "load:query", "loading the file a second time gave another table");
+    bytes[SEQLSTM_OP_VECTOR] = (uint32_t)sizeof(struct seqlstm_vector_desc) + 1;
+    char detail[160];
+    snprintf(detail, sizeof detail, "it claims to read %u bytes of the descriptor of vector, which has %u in this ABI",
+             bytes[SEQLSTM_OP_VECTOR], (uint32_t)sizeof(struct seqlstm_vector_desc));
+    expect_load(&w, "load:operations", detail);
+    memset(bytes, 0, sizeof bytes);
+    expect_load(&w, "load:operations", "it offers no operation");
+    w.record.warning = "it changed the locale";
+    expect_load(&w, "load:process", "it changed the locale");
+    snprintf(w.said, sizeof w.said, "wrote 6 bytes");
+    expect_load(&w, "load:output", "being loaded and opened it wrote 6 bytes");
+    w.record.warning = NULL;
+    w.said[0] = 0;
+    expect_load(&w, "load:process", NULL);
+    expect_load(&w, "load:output", NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(damage_is_named_by_buffer_and_end),
+        cmocka_unit_test(what_differs_from_call_to_call_is_named),
+        cmocka_unit_test(files_that_a_backend_needs_are_looked_at),
+        cmocka_unit_test(operations_that_a_table_offers_are_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
