@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Several ranks, which are processes: they begin with the same, evaluate as one does, and are interrupted together. */
 #include <stdatomic.h>
-#include <stdio.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "forked_ranks.h"
 #include "train_plain.h"
 #include "train/evaluate.h"
 #include "train/exchanged.h"
 #include "train/trainer/shards.h"
-
-const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
 enum { RANKS = 3 };
 
@@ -42,40 +38,6 @@ static bool are_equal(const struct sl_evaluation *a, const struct sl_evaluation 
     return same;
 }
 
-static seqlstm_status join(int rank, const char *job, struct sl_connection **out)
-{
-    static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
-    const struct sl_connection_request joining = {.name = "comm-shm",
-                                                  .builtins = &builtin,
-                                                  .builtin_count = 1,
-                                                  .rank = rank,
-                                                  .ranks = RANKS,
-                                                  .job = job,
-                                                  .timeout_ns = INT64_C(60000000000)};
-    return sl_connection_open(&joining, out, NULL);
-}
-
-/* Each rank is a process, which ends with 0 if all was as it expected. */
-static void expect_of_ranks(const char *name, bool (*be)(int rank, const char *job, const void *trial),
-                            const void *trial)
-{
-    static int jobs;
-    char job[64];
-    pid_t pids[RANKS];
-    snprintf(job, sizeof job, "train-ranks-%d-%d", jobs++, (int)getpid());
-    for (int r = 0; r < RANKS; r++) {
-        pids[r] = fork();
-        if (pids[r] == 0)
-            _exit(be(r, job, trial) ? 0 : 1);
-    }
-    for (int r = 0; r < RANKS; r++) {
-        int status = -1;
-        assert_int_equal(waitpid(pids[r], &status, 0), pids[r]);
-        if (status != 0)
-            fail_msg("%s: rank %d does otherwise", name, r);
-    }
-}
-
 static bool be_rank(int rank, const char *job, const void *context)
 {
     const struct trial *trial = context;
@@ -85,7 +47,7 @@ static bool be_rank(int rank, const char *job, const void *context)
     struct sl_ranks ranks, alone;
     struct sl_evaluation together = {0}, expected = {0};
     atomic_store(&own.stop, rank == trial->stopped ? 15 : 0);
-    if (join(rank, job, &connection) != SEQLSTM_OK ||
+    if (join_ranks(rank, RANKS, job, &connection) != SEQLSTM_OK ||
         sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK ||
         sl_ranks_init(&alone, NULL, &config, NULL, NULL) != SEQLSTM_OK)
         return false;
@@ -110,8 +72,10 @@ static void all_ranks_end_alike(void **state)
         {"carried, stopped", true, 0},
     };
     for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
-        expect_of_ranks(trials[k].name, be_rank, &trials[k]);
+        expect_of_ranks(RANKS, trials[k].name, be_rank, &trials[k]);
 }
+
+enum part { ROWS, RECORDS, UPDATES, BATCHES };
 
 /* What one rank has that rank 0 has not, and which rank is named. */
 struct beginning {
@@ -119,6 +83,7 @@ struct beginning {
     int rank;          /* the first that differs; -1: none */
     int weights, data; /* the ranks with other weights and other data; -1: none */
     const char *what;
+    enum part part; /* of the data */
 };
 
 static bool begin_rank(int rank, const char *job, const void *context)
@@ -135,12 +100,15 @@ static bool begin_rank(int rank, const char *job, const void *context)
     char expected[200] = "";
     fake_params_init(&fake);
     fake.values[25] += rank == trial->weights ? 1 : 0;
-    facts.records += rank == trial->data && strcmp(trial->name, "records") == 0;
-    facts.rows += rank == trial->data && strcmp(trial->name, "records") != 0;
-    if (join(rank, job, &connection) != SEQLSTM_OK ||
+    const bool other = rank == trial->data;
+    facts.records += other && trial->part == RECORDS;
+    facts.rows += other && trial->part == ROWS;
+    batcher.batches += other && trial->part == BATCHES;
+    if (join_ranks(rank, RANKS, job, &connection) != SEQLSTM_OK ||
         sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK)
         return false;
     struct sl_trainer trainer = {
+        .state.updates = other && trial->part == UPDATES ? 3 : 0,
         .request = {.params = &fake.params, .facts = &facts, .train = &batcher, .ranks = &ranks}};
     const seqlstm_status status = sl_trainer_compare_ranks(&trainer, &err);
     if (trial->rank >= 0)
@@ -160,17 +128,19 @@ static void ranks_begin_alike(void **state)
 {
     (void)state;
     static const struct beginning trials[] = {
-        {"alike", -1, -1, -1, ""},
-        {"the second", 1, 1, -1, "weights"},
-        {"the last", 2, 2, -1, "weights"},
-        {"records", 1, -1, 1, "data"},
-        {"rows", 2, -1, 2, "data"},
-        {"rows of the first", 1, -1, 0, "data"},
-        {"both in turn", 1, 1, 2, "weights"},
-        {"both the other way round", 1, 2, 1, "data"},
+        {"alike", -1, -1, -1, "", ROWS},
+        {"the second", 1, 1, -1, "weights", ROWS},
+        {"the last", 2, 2, -1, "weights", ROWS},
+        {"records", 1, -1, 1, "data", RECORDS},
+        {"rows", 2, -1, 2, "data", ROWS},
+        {"updates", 2, -1, 2, "data", UPDATES},
+        {"batches", 1, -1, 1, "data", BATCHES},
+        {"rows of the first", 1, -1, 0, "data", ROWS},
+        {"both in turn", 1, 1, 2, "weights", ROWS},
+        {"both the other way round", 1, 2, 1, "data", ROWS},
     };
     for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
-        expect_of_ranks(trials[k].name, begin_rank, &trials[k]);
+        expect_of_ranks(RANKS, trials[k].name, begin_rank, &trials[k]);
 }
 
 /* An update looks up the rows of both sides of its batches; without accumulation it has one batch. */
