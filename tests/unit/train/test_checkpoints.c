@@ -123,6 +123,39 @@ static void every_word_of_the_state_is_kept(void **state)
     }
 }
 
+/* A list that is longer or shorter than what it describes is told by its name. */
+static void lists_of_another_length_are_told(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *had, *has, *named;
+    } cases[] = {
+        {"[100,0.25]", "[100,0.25,1]", "`trigger.recent or best_entries`"},
+        {"[100,0.25]", "[100]", "`trigger.recent or best_entries`"},
+        {"[1e-300,", "[1,1e-300,", "`trigger.recent or best_entries`"},
+        {"[1e-300,", "[", "`trigger.recent or best_entries`"},
+        {"[[2,3,4]", "[[2,3,4,5]", "`epoch_sums.classes (or another count of classes)`"},
+        {"[[2,3,4]", "[[2,3]", "`epoch_sums.classes (or another count of classes)`"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_train_state s;
+        struct sl_buf buf = {0}, other = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        fill_state(&s);
+        s.epoch_sums.hits[0] = 2;
+        s.epoch_sums.missed[0] = 3;
+        s.epoch_sums.alarms[0] = 4;
+        sl_train_state_write(&s, &buf);
+        const char *at = strstr(buf.data, cases[i].had);
+        assert_non_null(at);
+        sl_buf_printf(&other, "%.*s%s%s", (int)(at - buf.data), buf.data, cases[i].has, at + strlen(cases[i].had));
+        assert_int_equal(sl_train_state_read(other.data, other.length_bytes, &s, &err), SEQLSTM_CORRUPT_DATA);
+        assert_non_null(strstr(err.message, cases[i].named));
+        sl_buf_deinit(&buf);
+        sl_buf_deinit(&other);
+    }
+}
+
 /* Checkpoints of older versions do not know which update was the best. */
 static void older_states_are_read(void **state)
 {
@@ -504,6 +537,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_are_exact),
         cmocka_unit_test(every_word_of_the_state_is_kept),
+        cmocka_unit_test(lists_of_another_length_are_told),
         cmocka_unit_test(older_states_are_read),
         cmocka_unit_test(checkpoints_must_fit),
         cmocka_unit_test(a_state_and_its_tensors_belong_together),

@@ -53,6 +53,12 @@ static void one_class_must_count(void **state)
     free(weights);
     weights = NULL;
     data_close(&o);
+    o = open_data("class_weight: {three: 0, one: 0.25, two: 3}");
+    assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, NULL), SEQLSTM_OK);
+    assert_true(weight_of(&o, weights, "three") == 0 && weight_of(&o, weights, "one") == 0.25);
+    free(weights);
+    weights = NULL;
+    data_close(&o);
     o = open_data("class_weight: {three: 0, one: 0, two: 0}");
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     assert_int_equal(sl_class_weights_create(o.model, o.state, NULL, &weights, &count, &err), SEQLSTM_INVALID_CONFIG);

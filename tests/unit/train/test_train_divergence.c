@@ -98,6 +98,7 @@ static void what_is_no_number_is_never_the_best(void **state)
     for (int i = 0; i < 3; i++) {
         struct sl_train_result result = run_with_bad_validations(1, 3, poisons[i]);
         assert_int_equal(result.end, SL_END_EPOCHS);
+        assert_string_equal(result.reason, "");
         assert_true(result.restored);
         assert_in_range(result.best_update, 4 * 7, 5 * 7);
         assert_true(result.best_epochs == (double)(result.best_update / 7));
@@ -150,6 +151,30 @@ static void skipped_updates_leave_no_state(void **state)
     free(world);
 }
 
+/* The state is cleared once, whether the next step has been started before the skip was known or not. */
+static void skipped_updates_clear_the_state_once(void **state)
+{
+    (void)state;
+    struct fake_params made[2];
+    for (int ahead = 0; ahead < 2; ahead++) {
+        goes_ahead = ahead == 1;
+        struct world *world = make_plain();
+        world->model.data.batching.unit = SL_UNIT_STREAM;
+        world->train.stream = true;
+        world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+        world->model.train.epochs = 1;
+        world->exec.poison_at = 5; /* nothing is due behind it */
+        world->exec.poison_count = 1;
+        const struct sl_train_result result = run(world);
+        assert_int_equal(result.skipped, 1);
+        assert_int_equal(world->exec.ahead.most > 0, ahead);
+        made[ahead] = world->params;
+        free(world);
+    }
+    goes_ahead = false;
+    assert_memory_equal(made[0].values, made[1].values, sizeof made[0].values);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -158,6 +183,7 @@ int main(void)
         cmocka_unit_test(what_is_no_number_is_never_the_best),
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(skipped_updates_are_told),
+        cmocka_unit_test(skipped_updates_clear_the_state_once),
         unit_test_ahead(divergence_stops),
         unit_test_ahead(divergence_skips),
         unit_test_ahead(what_is_no_number_is_never_the_best),

@@ -15,6 +15,7 @@ static void it_learns(void **state)
     ASSERT_NEAR(world->params.values[1], 2, 0.1);
     ASSERT_NEAR(world->params.values[2], 3, 0.1);
     assert_true(sl_metric_values_get(&result.valid, SL_METRIC_LOSS) < 0.05); /* the states are noise to it */
+    assert_true(result.loss_scale == 1);                                     /* it was not scaled */
     assert_int_equal(world->exec.last_update, 2100);
     assert_int_equal(world->exec.ahead.most, goes_ahead ? 300 * 6 : 0); /* an epoch's first update waits for the last */
     free(world);

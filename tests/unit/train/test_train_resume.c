@@ -479,6 +479,13 @@ static void a_validation_made_up_for_is_saved(void **state)
     assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
     assert_int_equal(world->validations, 0);
     free(world);
+    world = world_create("pending"); /* prevented again: there is one checkpoint, that of the end */
+    world->model.train.checkpoint.keep_best = 0;
+    atomic_store(&world->interrupt.stop, 15);
+    assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(result.end, SL_END_INTERRUPTED);
+    assert_true(world->validations == 0 && world->checkpoints == 1);
+    free(world);
     for (int again = 0; again < 2; again++) {
         world = world_create("pending");
         world->model.train.checkpoint.keep_best = 0;
@@ -486,6 +493,33 @@ static void a_validation_made_up_for_is_saved(void **state)
         assert_int_equal(world_run(world, &result, NULL), SEQLSTM_DEVICE);
         assert_int_equal(world->validations, again == 0);
         assert_int_equal(world->checkpoints, again == 0);
+        free(world);
+    }
+}
+
+/* Sums since the last report are saved where reports depend on updates, not where they depend on the time. */
+static void sums_between_reports_by_the_clock_are_not_saved(void **state)
+{
+    (void)state;
+    static const struct sl_period every[] = {
+        {SL_PERIOD_UPDATES, 1000}, {SL_PERIOD_TOKENS, 1e9}, {SL_PERIOD_EPOCHS, 100}, {SL_PERIOD_SECONDS, 1e9}};
+    for (int k = 0; k < 4; k++) {
+        struct sl_train_result result;
+        struct sl_train_state saved;
+        struct sl_safetensors *file = NULL;
+        char name[16], checkpoints[160];
+        snprintf(name, sizeof name, "report-%d", k);
+        struct world *world = world_create(name);
+        world->model.log.every = every[k];
+        world->stop_at = 2;
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+        snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", world->folder);
+        assert_int_equal(sl_checkpoint_open_latest(checkpoints, NULL, &file, NULL, NULL), SEQLSTM_OK);
+        const char *text = sl_safetensors_find_text(file, "state");
+        assert_int_equal(sl_train_state_read(text, strlen(text), &saved, NULL), SEQLSTM_OK);
+        assert_true(saved.epoch_sums.loss > 0);
+        assert_true(saved.interval_sums.loss == (every[k].unit == SL_PERIOD_SECONDS ? 0 : saved.epoch_sums.loss));
+        sl_safetensors_close(file);
         free(world);
     }
 }
@@ -526,6 +560,7 @@ int main(void)
         cmocka_unit_test(old_checkpoints_go),
         cmocka_unit_test(of_equal_results_the_first_are_kept),
         cmocka_unit_test(a_validation_made_up_for_is_saved),
+        cmocka_unit_test(sums_between_reports_by_the_clock_are_not_saved),
         unit_test_ahead(going_ahead_changes_nothing),
         unit_test_ahead(two_runs_are_one),
         unit_test_ahead(interrupted_at_every_update),

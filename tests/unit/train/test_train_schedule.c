@@ -361,6 +361,13 @@ static void teachers_fade(void **state)
     config.teacher_forcing.to = 0.2; /* 1 + (0.2 - 1) is less */
     progress.updates = 80;
     assert_true(sl_teacher_probability(&config, &progress) == 0.2);
+    /* Of updates and epochs that both end a run, that which is nearer to its end. */
+    config = (struct sl_train_config){
+        .updates = 80, .epochs = 10, .teacher_forcing = {SL_TEACHER_LINEAR, .from = 1, .to = 0}};
+    progress = (struct sl_progress){.updates = 60, .epochs = 2.5};
+    ASSERT_NEAR(sl_teacher_probability(&config, &progress), 0.25);
+    progress = (struct sl_progress){.updates = 20, .epochs = 7.5};
+    ASSERT_NEAR(sl_teacher_probability(&config, &progress), 0.25);
 }
 
 /* From 65536 down to 1 with each overflow, up to 2^24 with every 2000 good updates in a row. */
