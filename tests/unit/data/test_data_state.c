@@ -283,12 +283,14 @@ static void test_changed_states(void **state)
         {"tokens/texts", "[\"<unk>\",\"<bos>\",\"<eos>\",\"the\",\"end\",\"\"]"},
         {"tokens/specials", "{\"unk\":0,\"bos\":1}"},
         {"tokens/specials", "{\"unk\":0,\"bos\":1,\"eos\":2,\"pad\":3}"},
+        {"tokens/specials", "{\"unk\":0,\"bos\":1,\"eos\":6}"}, /* as many as there are texts */
         {"classes", "null"},
         {"classes_are_tokens", "true"},
         {"binary_values", "true"},
         {"input_columns", "2"},
         {"input_fill", "[1.0]"},
         {"target_fill", "[1.0]"},
+        {"target_fill", "null,\"target_naive\":[1.0]"},
     };
     data_write("train.txt", "0 the \xC3\xA9t\xC3\xA9\n1 the end\n");
     o = data_open_train("type: lines, train: {file: train.txt}, label: first, batch_size: 2, "
@@ -305,6 +307,11 @@ static void test_changed_states(void **state)
                         "tokenizer: {type: char, specials: []}, batching: {unit: stream}",
                         MODEL_LM, LM);
     check_changes(&o, language, sizeof language / sizeof *language, &said);
+    static const struct change numbers[] = {{"ignore_id", "4"}, {"ignore", "\"1\""}, {"ignore", "null"}};
+    data_write("train.txt", "1 2\n3 0 1\n");
+    o = data_open_train("type: tokens, train: {file: train.txt}, batch_size: 1", MODEL_LM,
+                        LM ", loss: {type: cross_entropy, ignore: 0}");
+    check_changes(&o, numbers, sizeof numbers / sizeof *numbers, &said);
     golden_expect("dumps/changed_states.txt", "facts", sl_buf_text(&said));
     sl_buf_deinit(&said);
 }
