@@ -251,7 +251,7 @@ static bool gather(struct sl_trainer *trainer, struct sl_ranks *ranks)
     trainer->average = (struct sl_average){.kind = SL_AVERAGE_EMA, .values = average};
     update.stage = ranks->stage;
     update.params = params;
-    if (sl_trainer_open_stages(trainer, NULL) != SEQLSTM_OK)
+    if (sl_trainer_open_stages(trainer, NULL) != SEQLSTM_OK || sl_trainer_is_last_stage(trainer) != (ranks->stage == 2))
         return false;
     for (int turn = 0; turn < 2; turn++) {
         const float old = (float)(-1 - ranks->rank - 10 * turn);
@@ -317,7 +317,8 @@ static void errors_of_compression_are_summed_and_divided(void **state)
     expect_of_ranks(3, "errors", be_rank, &trial);
 }
 
-/* The masks of weights stay for all segments of a batch; each shard begins its gradients anew. */
+/* The masks of weights stay for all segments of a batch; each shard begins its gradients anew. An update is the next of
+ * those that have changed something. */
 static void segments_of_a_batch_share_their_masks(void **state)
 {
     (void)state;
@@ -325,19 +326,23 @@ static void segments_of_a_batch_share_their_masks(void **state)
     static const struct {
         int64_t bptt;
         uint32_t masks[4];
-    } cases[] = {{3, {0, 0, 2, 2}}, {0, {0, 1, 2, 3}}};
+        bool scales;
+        double normaliser; /* 0: no target counts, and nothing is changed */
+    } cases[] = {{3, {0, 0, 2, 2}, false, 0.5}, {0, {0, 1, 2, 3}, true, 0.25}, {0, {0, 1, 2, 3}, false, 0}};
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct world *world = make_plain();
         struct sl_interrupt own = {0};
         struct sl_ranks ranks;
-        struct sl_update making = {.normaliser = 0.5};
+        struct sl_update making = {.normaliser = cases[c].normaliser};
         struct sl_batch *group[4];
         world->model.data.batching.bptt = cases[c].bptt;
         world->train.segments = 2;
         assert_int_equal(sl_ranks_init(&ranks, NULL, &config, &own, NULL), SEQLSTM_OK);
         struct sl_trainer trainer = {.config = &world->model.train, .request = world->request};
         trainer.request.ranks = &ranks;
+        trainer.request.scales_loss = cases[c].scales;
         trainer.state.epoch = 6;
+        trainer.state.applied = 40;
         assert_int_equal(sl_trainer_open_shards(&trainer, NULL), SEQLSTM_OK);
         for (int i = 0; i < 4; i++)
             assert_int_equal(sl_batcher_next(&world->train, &group[i], NULL), SEQLSTM_OK);
@@ -350,10 +355,12 @@ static void segments_of_a_batch_share_their_masks(void **state)
             assert_int_equal(steps[i].weight_mask_step, cases[c].masks[i % 4]);
             assert_int_equal(steps[i].accumulate, i % 4 > 0);
             assert_int_equal(steps[i].epoch, 6);
-            assert_true(steps[i].normaliser == 0.5 && steps[i].update == NULL);
+            assert_true(steps[i].normaliser == cases[c].normaliser && steps[i].update == NULL);
+            assert_true(steps[i].loss_scale == (cases[c].scales ? 65536 : 1));
         }
         assert_true(making.started == 4 && making.done == 4);
         assert_true(making.sums.loss == 8);
+        assert_int_equal(world->exec.last_update, cases[c].normaliser > 0 ? 41 : 0);
         for (int i = 0; i < 4; i++)
             sl_batch_destroy(group[i]);
         sl_trainer_close_shards(&trainer);
