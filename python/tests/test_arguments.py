@@ -50,6 +50,12 @@ class Refused(unittest.TestCase):
                                   (x + 1j, 'complex64', 'array of floats')):
             self.check(lambda given=given: run.predict(given), 'x', words, fix)
         self.check(lambda: run.predict(x, lengths=[1.5] * 16), 'lengths', 'expected integers [16]', 'one length for each')
+        for wrong, words in ((-1, 'from -1 to 6, expected 0 to 6'), (7, 'from 6 to 7, expected 0 to 6')):
+            self.check(lambda wrong=wrong: run.predict(x, lengths=[6] * 9 + [wrong] + [6] * 6), 'lengths', words, 'longer than x')
+        most = texts.predictor().info.input_classes - 1
+        for ids in ([0, -1], [1, most + 1], [-(1 << 40), 1]):
+            self.check(lambda ids=ids: texts.predict(np.array([ids])), 'x',
+                       f'ids from {min(ids)} to {max(ids)}, expected 0 to {most}', 'the ids of the vocabulary')
         self.check(lambda: run.predict(list(x), lengths=[6] * 16), 'lengths', 'belong to an array', 'leave them out')
         self.check(lambda: texts.predict(['good'], lengths=[1]), 'lengths', 'these are texts', 'leave them out')
         for long in (np.zeros((300, 3), 'float32'), np.zeros((2, 300, 3)), [x[0], np.zeros((300, 3))]):
@@ -60,7 +66,8 @@ class Refused(unittest.TestCase):
         self.check_type(lambda: run.stream('text'), 'state is a str, expected the bytes of Stream.save')
         self.check_type(lambda: run.streams(2.5), 'count is a float, expected an integer')
         self.check_type(lambda: run.predictor(sequences='a'), 'sequences is a str, expected an integer')
-        self.check(lambda: run.predictor(threads=10 ** 30), 'threads', str(10 ** 30), 'below 2')
+        for wrong in (10 ** 30, 1 << 31, -(1 << 31) - 1):
+            self.check(lambda wrong=wrong: run.predictor(threads=wrong), 'threads', f'threads is {wrong}', 'below 2')
 
     def test_nested_lists_are_sequences(self):
         np.testing.assert_array_equal(run.predict(x[0].tolist()), run.predict(x[0]))
@@ -89,6 +96,13 @@ class Refused(unittest.TestCase):
         train(rows, data={'train': (x[:, 0].view(Table), y)})
         long = {f'column {number}': [1] * number for number in range(1, 200)}
         self.check(lambda: train(data={'train': long}), 'data.train', 'column 1 1, column 2 2', 'one value for each record')
+        third = {'a': [1, 2], 'b': [3, 4], 'c': [5]}
+        self.check(lambda: train(data={'train': (x, y), 'valid': third}), 'data.valid', 'different lengths: a 2, b 2, c 1', 'one value')
+        for given, words in (((['a', 'b', 'c\td'], ['x', 'y', 'z']), 'test: text 2 or its label contains'),
+                             ((['a', 'b', 'c'], ['x', 'y\tz', 'z']), 'test: text 1 or its label contains'),
+                             (['a', 'b\tc', 'd\te'], 'test: text 1 or its label contains'),
+                             (['a', 'b', 'd\u2028e'], 'test: text 2 or its label contains')):
+            self.check(lambda given=given: train(data={'train': (x, y), 'test': given}), 'data.test', words, 'replace them')
         self.check_type(lambda: train(data=(x, y)), r'data is a tuple, expected a dict, such as \{"train": \(x, y\)\}')
 
     def test_models_and_options(self):
@@ -130,6 +144,17 @@ class Refused(unittest.TestCase):
         finally:
             kept.rename(pathlib.Path(run.folder) / 'data.json')
         self.assertEqual(caught.exception.fix, 'use the version of seqlstm that wrote it')
+
+    def test_the_fix_is_one_line_of_a_message(self):
+        from seqlstm import _errors
+        for message, fix in (('it is so\n  --> m.yaml:3\n  = help: use that\n  = note: or not\n', 'use that'),
+                             ('it is so; use this; use that', 'use this; use that'), ('it is so', ''),
+                             ('a; use b\n  = help: do c', 'do c')):
+            made = _errors.make(2, message, 'E0301', 'm.yaml:3', 'why')
+            self.assertEqual((made.fix, str(made), made.code, made.where, made.explanation),
+                             (fix, message.rstrip(), 'E0301', 'm.yaml:3', 'why'))
+            self.assertIs(type(made), seqlstm.InvalidConfigError)
+        self.assertEqual(_errors.make(2, 'a; use b', 'E0301', '', '', 'do c').fix, 'do c')
 
     def test_messages_end_with_their_last_word(self):
         with self.assertRaises(seqlstm.InvalidConfigError) as caught:

@@ -114,7 +114,12 @@ class Runs(unittest.TestCase):
     def test_a_pickled_run_keeps_its_layer(self):
         inner = seqlstm.Run(run._get_session(), run._options, 'first')
         self.assertEqual(inner.predict(x).shape, (16, 8))
-        np.testing.assert_array_equal(pickle.loads(pickle.dumps(inner)).predict(x), inner.predict(x))
+        for same in (pickle.loads(pickle.dumps(inner)).predict, inner.predictor(), run.predictor(layer='first'),
+                     lambda values: run.embed(values, layer='first')):
+            np.testing.assert_array_equal(same(x), inner.predict(x))
+        np.testing.assert_array_equal(inner.predictor(layer='dense_1')(x), run.predict(x))
+        self.assertEqual(inner.stream()(x[0]).shape, (8,))
+        self.assertEqual(inner.streams(3)(x[:3, 0]).shape, (3, 8))
 
     def test_what_a_failed_call_leaves(self):
         """Its exception, its stop and its warnings end with it: the next call is a call like the first."""
@@ -193,6 +198,9 @@ class Runs(unittest.TestCase):
         text = letters.generate('ab', length=20, seed=3, on_text=parts.append)
         self.assertEqual(text, letters.generate('ab', length=20, seed=3))
         self.assertEqual(text, ''.join(parts))
+        drawn = [letters.generate('ab', length=99, seed=seed) for seed in (3, 4, 3 + (1 << 31), 3 + (1 << 32), (1 << 64) - 1)]
+        self.assertEqual(len(set(drawn)), len(drawn), 'all bits of a seed count')
+        self.assertNotEqual(letters.generate('ab', length=99, seed=3, temperature=0.01), drawn[0])
         self.assertTrue(set(text) <= set('abc ') and len(text) >= 20)
         self.assertEqual(letters.predict(np.array([0, 1, 2])).shape, (3, len(letters.classes)))
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'ids from'):
