@@ -73,6 +73,104 @@ static void points_are_spread_over_the_split(void **state)
     data_close(&o);
 }
 
+/* Rows of two columns, each of its own scale, are shown as the file has them. */
+static void values_are_those_of_the_file(void **state)
+{
+    (void)state;
+    static const double file[4][2] = {{0.25, 5000}, {0.5, 3000}, {1, 9000}, {0.125, 2000}};
+    data_write("train.csv", "a,y,z\n1,0.25,5000\n2,0.5,3000\n3,1,9000\n4,0.125,2000\n");
+    struct data_open o =
+        data_open_train("type: csv, train: {file: train.csv}, inputs: [a], targets: [y, z], scale: standard, "
+                        "batch_size: 4",
+                        MODEL_DENSE, "loss: mse");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {0};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 2, .values = batch->target.values};
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    sl_examples_add(examples, &rule, o.train, batch, &output);
+    assert_int_equal(examples->point_count, 8);
+    for (int k = 0; k < 8; k++) {
+        const double expected = file[batch->sample[k / 2]][k % 2];
+        assert_true(fabs(examples->points[k][0] - expected) <= 1e-5 * expected);
+        assert_true(examples->points[k][1] == examples->points[k][0]);
+    }
+    free(examples);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+/* Of equal errors the earlier row comes first; a step is counted from the begin of its record, which the batch may have
+ * from a later step on. */
+static void the_worst_rows_are_told_where_they_are(void **state)
+{
+    (void)state;
+    static const int64_t samples[] = {1, 0, 1, 0}, steps[] = {40, 3, 0, 7};
+    static const float actual[] = {1, 1, 1, 1}, predicted[] = {2, 5, 0, 5};
+    static const int order[] = {1, 3, 0, 2};
+    data_write("train.csv", "a,y\n1,2\n3,4\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a], targets: [y], batch_size: 4", MODEL_DENSE, "loss: mse");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {0};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 1, .values = predicted};
+    const struct sl_batch batch = {.sequences = 4,
+                                   .target = {.kind = SL_FIELD_VALUES, .features = 1, .values = actual},
+                                   .sample = samples,
+                                   .sample_step = steps};
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    sl_examples_add(examples, &rule, o.train, &batch, &output);
+    assert_int_equal(examples->worst_count, 4);
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(examples->worst[k].record, samples[order[k]]);
+        assert_int_equal(examples->worst[k].step, steps[order[k]]);
+    }
+    free(examples);
+    data_close(&o);
+}
+
+/* A label that the training lacks has a row of its own, whatever is answered. A part of the training file is read as
+ * that file is. */
+static void labels_that_are_not_known_have_a_row(void **state)
+{
+    (void)state;
+    static const int64_t zeros[6];
+    static const int32_t targets[] = {0, SL_CLASS_UNKNOWN, 2, SL_CLASS_UNKNOWN - 1, 1, -1};
+    static const int answers[] = {0, 2, 1, 0, 1, 0};
+    data_write("train.txt", "a\tA\nb\tB\nc\tC\n\nd\tB\n\ne\tC\n\nf\tA\n\n");
+    struct data_open o = data_open_train(
+        "type: conll, train: {file: train.txt}, valid: {split: 0.25}, label: 2, tokenizer: {type: whitespace}, "
+        "batch_size: 8",
+        MODEL_TAG, "task: tag");
+    float values[6][3] = {{0}};
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {.is_logits = true};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 3, .values = values[0]};
+    const struct sl_batch batch = {.sequences = 6,
+                                   .target = {.kind = SL_FIELD_IDS, .features = 1, .ids = targets},
+                                   .sample = zeros,
+                                   .sample_step = zeros};
+    int64_t expected[4][3] = {{1, 0, 0}, {0, 1, 0}, {0, 1, 0}, {1, 0, 1}};
+    assert_non_null(examples);
+    for (int k = 0; k < 6; k++)
+        values[k][answers[k]] = 4;
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_VALID);
+    assert_int_equal(examples->kind, SL_EXAMPLES_CLASSES);
+    assert_int_equal(examples->classes, 3);
+    assert_int_equal(examples->column_end, '\t');
+    sl_examples_add(examples, &rule, o.train, &batch, &output);
+    assert_int_equal(examples->rows, 5); /* one has no label */
+    for (int t = 0; t < 4; t++)
+        for (int c = 0; c < 3; c++)
+            assert_int_equal(examples->counts[t][c], expected[t][c]);
+    free(examples);
+    data_close(&o);
+}
+
 /* ---- words --------------------------------------------------------------------------------------------------- */
 
 enum { LONG = 20, AROUND = 6 };
@@ -146,6 +244,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(points_are_spread_over_the_split),
+        cmocka_unit_test(values_are_those_of_the_file),
+        cmocka_unit_test(the_worst_rows_are_told_where_they_are),
+        cmocka_unit_test(labels_that_are_not_known_have_a_row),
         cmocka_unit_test(words_on_both_sides_of_a_wrong_tag_are_shown),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

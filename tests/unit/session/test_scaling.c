@@ -117,6 +117,15 @@ static void less_is_exchanged_of_embeddings_and_factors(void **state)
     costs.matrices[0].compressed = true;
     costs.compress_rank = 4;
     assert_close(predict(&costs, place), 11e6 + 2048 * 4 * 4 + 128);
+    struct sl_scaling_place narrow = place; /* factors stay in float32 */
+    narrow.element_bytes = 2;
+    assert_close(predict(&costs, narrow), 11e6 + 2048 * 4 * 4 + 128);
+    /* where more than half of the rows are used, all are sent: two ranks use 0.51, or 0.49 */
+    costs.matrices[0] = (struct sl_scaling_matrix){0, 1 << 10, 1 << 10, false, 0.3};
+    assert_close(predict(&costs, place), 11e6 + (1 << 20) * 4.0 + 1024 + 128);
+    assert_close(predict(&costs, narrow), 11e6 + (1 << 20) * 2.0 + 1024 + 128);
+    costs.matrices[0].used = 1 - sqrt(0.51);
+    assert_close(predict(&costs, narrow), 11e6 + 0.49 * (1 << 20) * 2 + 1024 + 128);
 }
 
 static void replicas_of_a_pipeline_add_at_the_end(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* By which file of a run its weights are told from earlier ones: final.safetensors, else the newest checkpoint. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -106,6 +107,24 @@ static void test_older_ones_do_not(void **state)
     assert_true(sign() == end);
 }
 
+/* Other weights count as others, though they have the size and the time of those before. */
+static void test_the_same_size_and_time_are_not_the_same_file(void **state)
+{
+    static const struct timespec times[2] = {{.tv_sec = 1000}, {.tv_sec = 1000}};
+    uint64_t seen[2];
+    (void)state;
+    make_folder("replaced");
+    for (int file = FINAL; file <= OLD; file++) {
+        for (int k = 0; k < 2; k++) {
+            write_file(file, 5);
+            assert_int_equal(utimensat(AT_FDCWD, find_path(file), times, 0), 0);
+            seen[k] = sign();
+        }
+        assert_true(seen[0] != seen[1]);
+        assert_int_equal(unlink(find_path(file)), 0);
+    }
+}
+
 /* A part of a file that is still written, and what is no checkpoint, are not looked at. */
 static void test_other_names_do_not(void **state)
 {
@@ -135,6 +154,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_newest_counts),
         cmocka_unit_test(test_older_ones_do_not),
+        cmocka_unit_test(test_the_same_size_and_time_are_not_the_same_file),
         cmocka_unit_test(test_other_names_do_not),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back; and
+ * which of several checkpoints is a link. */
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "model_fixture.h"
+#include "ok.h"
+#include "scratch.h"
+#include "session/record/session_record.h"
+#include "session/run_files/new_folder.h"
+#include "session/run_files/run_lock.h"
+#include "session/run_files/trusted_files.h"
+
+static const char text[] = "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: "
+                           "{size: 64}, batch_size: 8}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: "
+                           "from_target}\ntrain: {loss: mse, epochs: 1}\n";
+
+static bool is_there(const char *path)
+{
+    struct stat info;
+    return lstat(path, &info) == 0;
+}
+
+/* The first path that is no UTF-8 is refused, with its kind and the byte, counted from 1; nothing is made. */
+static void what_is_no_utf8_is_named(void **state)
+{
+    static const struct {
+        const char *overlays[3], *folders[3], *out;
+        const char *told;
+    } rows[] = {
+        {{"/a.yaml", "/b\xff.yaml", "/c.yaml"},
+         {"/p", "/q", "/r"},
+         "new",
+         "the path of an overlay is not UTF-8 (byte 3 is 0xff)"},
+        {{"/a.yaml", "/b.yaml", "/cc\xfe"},
+         {"/p\xfd", "/q", "/r"},
+         "new",
+         "the path of an overlay is not UTF-8 (byte 4 is 0xfe)"},
+        {{"/a.yaml", "/b.yaml", "/c"},
+         {"/p", "/q", "/\xc3\xa4\xfd"},
+         "new",
+         "the path of `--backend-path` is not UTF-8 (byte 4 is 0xfd)"},
+        {{"/a.yaml", "/b.yaml", "/c"},
+         {"/p", "/\x80q", "/r"},
+         "new",
+         "the path of `--backend-path` is not UTF-8 (byte 2 is 0x80)"},
+        {{"/a.yaml", "/b\xff.yaml", "/c"},
+         {"/p", "/q", "/r"},
+         "/tmp/\xf8/new",
+         "the path of the run folder is not UTF-8 (byte 6 is 0xf8)"},
+    };
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct loaded m = load_clean(text);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char expected[200];
+        const struct sl_model_request request = {.overlays = rows[k].overlays, .overlay_count = 3};
+        struct sl_session session = {.model = m.model,
+                                     .options = {.model = &request,
+                                                 .out_dir = rows[k].out,
+                                                 .backend_folders = rows[k].folders,
+                                                 .backend_folder_count = 3}};
+        assert_int_equal(sl_new_folder_begin(&session, &err), SEQLSTM_INVALID_CONFIG);
+        snprintf(expected, sizeof expected, "%s, and the files of a run are; use a path of UTF-8", rows[k].told);
+        assert_string_equal(err.message, expected);
+        assert_true(session.folder == NULL && session.lock == NULL && !is_there("new"));
+        unload(&m);
+    }
+}
+
+/* Folders that were made for the run go with it, and those that were there stay, as do those with other files. */
+static void what_was_made_is_taken_back(void **state)
+{
+    static const struct {
+        const char *there, *out, *kept, *gone;
+    } rows[] = {
+        {NULL, "one/two/three", NULL, "one"},
+        {"four", "four/five/six", "four", "four/five"},
+        {"seven", "seven", "seven", "seven/config.yaml"},
+        {NULL, "eight", NULL, "eight"},
+    };
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct loaded m = load_clean(text);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_session session = {.model = m.model, .options = {.out_dir = rows[k].out, .threads = 2}};
+        assert_true(rows[k].there == NULL || mkdir(rows[k].there, 0777) == 0);
+        ok(sl_new_folder_begin(&session, &err), &err);
+        assert_string_equal(session.folder, rows[k].out);
+        char path[64];
+        static const char *const made[] = {"config.yaml", "flags.json", "checksums.json", "lock"};
+        for (size_t f = 0; f < sizeof made / sizeof *made; f++) {
+            snprintf(path, sizeof path, "%s/%s", rows[k].out, made[f]);
+            assert_true(is_there(path));
+        }
+        sl_new_folder_discard(&session);
+        assert_true(session.lock == NULL);
+        assert_true(rows[k].kept == NULL || is_there(rows[k].kept));
+        assert_false(is_there(rows[k].gone));
+        if (rows[k].kept)
+            assert_int_equal(rmdir(rows[k].kept), 0); /* it is empty */
+        sl_new_folder_discard(&session);              /* once more: nothing */
+        free(session.folder);
+        unload(&m);
+    }
+}
+
+/* Whichever of several checkpoints is a link, the folder is refused, and the link is named. */
+static void a_link_among_checkpoints_is_refused(void **state)
+{
+    static const char *const names[] = {"update-000000000009.safetensors", "update-000000000010.safetensors",
+                                        "update-000000000200.safetensors"};
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    assert_true(mkdir("run", 0777) == 0 && mkdir("run/checkpoints", 0777) == 0);
+    for (int link = -1; link < 3; link++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char path[80], expected[200];
+        struct sl_session session = {.options = {.trust = false}};
+        for (int k = 0; k < 3; k++) {
+            snprintf(path, sizeof path, "run/checkpoints/%s", names[k]);
+            unlink(path);
+            if (k == link) {
+                assert_int_equal(symlink("/etc/hostname", path), 0);
+                continue;
+            }
+            FILE *file = fopen(path, "w");
+            assert_non_null(file);
+            assert_int_equal(fclose(file), 0);
+        }
+        const seqlstm_status status = sl_trusted_files_check(&session, "run", &err);
+        assert_int_equal(status, link < 0 ? SEQLSTM_OK : SEQLSTM_INVALID_CONFIG);
+        if (link < 0)
+            continue;
+        snprintf(expected, sizeof expected,
+                 "%s is a link, and what it leads to is not in the run folder; use `--trust` if you made it yourself",
+                 names[link]);
+        assert_string_equal(err.message, expected);
+        session.options.trust = true;
+        ok(sl_trusted_files_check(&session, "run", &err), &err);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_is_no_utf8_is_named),
+        cmocka_unit_test(what_was_made_is_taken_back),
+        cmocka_unit_test(a_link_among_checkpoints_is_refused),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
