@@ -20,6 +20,7 @@
 #include "base/system/file_writer.h"
 #include "base/system/path.h"
 #include "base/system/file_lock.h"
+#include "base/system/near_file.h"
 #include "descriptors.h"
 #include "oom.h"
 #include "temporary.h"
@@ -211,7 +212,7 @@ static void leftovers_links_and_permissions(void **state)
     assert_content("file", "1");
     assert_content(stale, "crashed");
     unlink(stale);
-    assert_int_equal(chmod("file", 0640), 0);
+    assert_int_equal(chmod("file", 0750), 0);
     assert_int_equal(symlink("file", "link"), 0);
     assert_int_equal(sl_file_write("link", "2", 1, &err), SEQLSTM_OK);
     assert_content("file", "2"); /* written through the link, which is still one */
@@ -219,7 +220,7 @@ static void leftovers_links_and_permissions(void **state)
     assert_int_equal(lstat("link", &info), 0);
     assert_true(S_ISLNK(info.st_mode));
     assert_int_equal(stat("file", &info), 0);
-    assert_int_equal(info.st_mode & 0777, 0640);
+    assert_int_equal(info.st_mode & 0777, 0750);
     unlink("file");
     assert_true(sl_file_exists("link"));
     unlink("link");
@@ -386,6 +387,63 @@ static void an_ending_holder_is_waited_for(void **state)
     }
 }
 
+/* What another program has written into the file is shown as plain text, and is no process of this host. */
+static void a_holder_elsewhere_is_no_process_here(void **state)
+{
+    (void)state;
+    struct sl_file_lock *lock = NULL;
+    char holder[SL_FILE_LOCK_HOLDER_BYTES];
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_file_lock_take("lock", &lock, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_file_lock_find_process("lock"), getpid());
+    FILE *file = fopen("lock", "w");
+    fprintf(file, "process %ld on el\x1bse\xffwhere since\tnow\nand more", (long)getpid());
+    fclose(file);
+    assert_true(sl_file_lock_find_holder("lock", holder));
+    const char *on = strstr(holder, " on ");
+    assert_non_null(on);
+    assert_string_equal(on, " on el?se?where since?now");
+    assert_int_equal(sl_file_lock_find_process("lock"), 0);
+    assert_int_equal(sl_file_lock_take("lock", &(struct sl_file_lock *){NULL}, &why), SEQLSTM_IO);
+    assert_int_equal(why.native_code, EAGAIN);
+    sl_file_lock_release(lock);
+    assert_false(sl_file_lock_find_holder("lock", holder));
+    assert_int_equal(sl_file_lock_find_process("lock"), 0);
+}
+
+/* A pipe does not say how many bytes it has. */
+static void limits_hold_where_no_size_is_known(void **state)
+{
+    (void)state;
+    for (size_t limit = 3; limit <= 5; limit++) {
+        int ends[2];
+        char path[64], *data = NULL;
+        size_t bytes = 0;
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], "abcd", 4), 4);
+        close(ends[1]);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", ends[0]);
+        assert_int_equal(sl_file_read(path, limit, &data, &bytes, &err), limit < 4 ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK);
+        assert_true(limit < 4 ? data == NULL : bytes == 4 && strcmp(data, "abcd") == 0);
+        free(data);
+        close(ends[0]);
+    }
+}
+
+static void near_names_are_of_files_that_are_shown(void **state)
+{
+    (void)state;
+    assert_int_equal(mkdir("near", 0777), 0);
+    assert_int_equal(sl_file_write("near/.model.yaml", "", 0, NULL), SEQLSTM_OK);
+    assert_null(sl_near_file_find("near/model.yaml"));
+    assert_int_equal(sl_file_write("near/zebra.yaml", "", 0, NULL), SEQLSTM_OK);
+    assert_null(sl_near_file_find("near/model.yaml"));
+    assert_int_equal(sl_file_write("near/models.yaml", "", 0, NULL), SEQLSTM_OK);
+    char *near = sl_near_file_find("near/model.yaml");
+    assert_string_equal(near, "models.yaml");
+    free(near);
+}
+
 static void temporaries_are_removed(void **state)
 {
     (void)state;
@@ -476,6 +534,9 @@ int main(void)
         cmocka_unit_test(folders_are_made),
         cmocka_unit_test(paths_are_text),
         cmocka_unit_test(a_lock_has_one_holder),
+        cmocka_unit_test(a_holder_elsewhere_is_no_process_here),
+        cmocka_unit_test(limits_hold_where_no_size_is_known),
+        cmocka_unit_test(near_names_are_of_files_that_are_shown),
         cmocka_unit_test(an_ending_holder_is_waited_for),
         cmocka_unit_test(temporaries_are_removed),
         cmocka_unit_test(a_pipe_is_not_waited_for),

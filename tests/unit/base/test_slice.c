@@ -43,9 +43,12 @@ static struct sl_batch *make_batch(void)
         ((uint64_t *)(uintptr_t)batch->axis.sequence_id)[k] = (uint64_t)(70 + k);
         ((uint32_t *)(uintptr_t)batch->axis.position0)[k] = (uint32_t)(90 + k);
         ((uint64_t *)(uintptr_t)batch->source.axis.sequence_id)[batch->source.place[k]] = (uint64_t)(30 + k);
+        ((uint32_t *)(uintptr_t)batch->source.axis.position0)[batch->source.place[k]] = (uint32_t)(40 + k);
     }
     batch->ordinal = 11;
     batch->carry_state = true;
+    batch->last_segment = true;
+    batch->axis.flags |= SEQLSTM_BIT_AXIS_STREAM;
     batch->padded_rows = 3;
     return batch;
 }
@@ -55,7 +58,9 @@ static void check_slice(const struct sl_batch *slice, int64_t first, int64_t str
     assert_int_equal(sl_batch_check(slice, NULL), SEQLSTM_OK);
     assert_int_equal(slice->sequences, sl_slice_count(SEQUENCES, first, stride));
     assert_int_equal(slice->ordinal, 11);
-    assert_true(slice->carry_state);
+    assert_true(slice->carry_state && slice->last_segment);
+    assert_true(slice->axis.flags & SEQLSTM_BIT_AXIS_STREAM);
+    assert_false(slice->source.axis.flags & SEQLSTM_BIT_AXIS_STREAM);
     assert_int_equal(slice->padded_rows, first == 0 ? 3 : 0);
     for (int64_t j = 0; j < slice->sequences; j++) {
         const int64_t k = first + j * stride;
@@ -71,6 +76,7 @@ static void check_slice(const struct sl_batch *slice, int64_t first, int64_t str
         assert_int_equal(slice->axis.sequence_id[j], 70 + k);
         assert_int_equal(slice->axis.position0[j], 90 + k);
         assert_int_equal(slice->source.axis.sequence_id[slice->source.place[j]], 30 + k);
+        assert_int_equal(slice->source.axis.position0[slice->source.place[j]], 40 + k);
     }
 }
 

@@ -80,11 +80,30 @@ static void tables_that_are_none_are_refused(void **state)
     check(many, SEQLSTM_CORRUPT_DATA, "plan.json: point 16 of \"step_cost\" is out of order");
 }
 
+/* The points of the target and of the source, of which there are other numbers: per step never less where it is wider,
+ * per sequence never more. */
+static void both_curves_are_made_smooth(void **state)
+{
+    (void)state;
+    struct sl_step_cost cost = {
+        .count = 2, .points = {{1, 3}, {2, 8}}, .source_count = 3, .source_points = {{1, 10}, {2, 4}, {4, 8}}};
+    static const double source[] = {10, 10, 10};
+    sl_step_cost_smooth(&cost);
+    assert_true(cost.points[0].step_ns == 4 && cost.points[1].step_ns == 8);
+    for (int k = 0; k < 3; k++)
+        assert_true(cost.source_points[k].step_ns == source[k]);
+    cost.source_count = 1;
+    cost.points[1].step_ns = 3;
+    sl_step_cost_smooth(&cost);
+    assert_true(cost.points[0].step_ns == 4 && cost.points[1].step_ns == 4);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(tables_that_are_none_are_refused),
+        cmocka_unit_test(both_curves_are_made_smooth),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -233,12 +233,52 @@ static void test_ticks(void **state)
     assert_true(ns >= before - 1000000 && ns <= after + 1000000);
 }
 
+static void count_end(void *context)
+{
+    ++*(int *)context;
+}
+
+/* Devices whose names begin alike have tracks of their own; an end is called in one recording, unless it is forgotten.
+ */
+static void test_notes_devices_and_ends(void **state)
+{
+    struct sl_trace trace;
+    int calls[3] = {0};
+    (void)state;
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, NULL), SEQLSTM_OK);
+    sl_trace_note("first");
+    sl_trace_note("second");
+    const int32_t one = sl_trace_find_device("cuda:1"), ten = sl_trace_find_device("cuda:10");
+    assert_true(one >= 0 && ten >= 0 && one != ten);
+    assert_int_equal(sl_trace_find_device("cuda:1"), one);
+    assert_int_equal(sl_trace_find_device("cuda:10"), ten);
+    for (int k = 0; k < 3; k++)
+        assert_true(sl_trace_on_end(count_end, &calls[k]));
+    sl_trace_forget_end(&calls[1]);
+    sl_trace_stop(&trace);
+    assert_string_equal(trace.note, "first");
+    assert_string_equal(trace.tracks[ten].name, "cuda:10");
+    sl_trace_deinit(&trace);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, NULL), SEQLSTM_OK);
+    sl_trace_stop(&trace);
+    assert_string_equal(trace.note, "");
+    sl_trace_deinit(&trace);
+    assert_true(calls[0] == 1 && calls[1] == 0 && calls[2] == 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_off),          cmocka_unit_test(test_on),      cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_full),         cmocka_unit_test(test_threads), cmocka_unit_test(test_marker),
-        cmocka_unit_test(test_missing_ends), cmocka_unit_test(test_deep),    cmocka_unit_test(test_watchers),
+        cmocka_unit_test(test_off),
+        cmocka_unit_test(test_on),
+        cmocka_unit_test(test_notes_devices_and_ends),
+        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_marker),
+        cmocka_unit_test(test_missing_ends),
+        cmocka_unit_test(test_deep),
+        cmocka_unit_test(test_watchers),
         cmocka_unit_test(test_ticks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
