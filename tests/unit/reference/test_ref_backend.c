@@ -129,10 +129,11 @@ static void create_refuses_what_supports_refuses(void **state)
     assert_int_equal(b->op_create(instance, 0, &d.head, "loops", &op, &err), SEQLSTM_UNSUPPORTED);
     assert_non_null(strstr(err.message, "cell"));
     assert_ptr_equal(op, &d); /* not written */
-    const struct seqlstm_setting setting = {"tile", "4"};
+    const struct seqlstm_setting settings[] = {{"tile", "4"}, {"speed", "5"}};
     struct seqlstm_instance *second;
     const struct seqlstm_host host = {.struct_size = sizeof host};
-    assert_int_equal(b->open(&host, &setting, 1, &second, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(b->open(&host, settings, 2, &second, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(err.message, "the reference backend has no options, so not `tile`");
     b->binding_destroy(NULL);
     b->op_destroy(NULL);
     b->close(instance);
