@@ -298,6 +298,8 @@ static void test_steps_of_the_calendar(void **state)
     data_write("train.csv",
                "t,v\n2019-11-30,1\n2019-12-31,2\n2020-01-31,3\n2020-02-29,4\n2020-03-31,5\n2020-04-30,6\n");
     assert_int_equal(count_records(STEP("1mo"), MODEL_REGRESS), 4);
+    data_write("train.csv", "t,v\n2020-01-30,1\n2020-02-29,2\n2020-03-29,3\n2020-04-29,4\n"); /* no 30th in between */
+    assert_int_equal(count_records(STEP("1mo"), MODEL_REGRESS), 2);
     data_write("train.csv", "t,v\n2020-01-05T06:00,1\n2020-02-05T06:00,2\n2020-03-05T07:00,3\n2020-04-05T07:00,4\n"
                             "2020-05-05T07:00,5\n2020-06-06T07:00,6\n2020-07-06T07:00,7\n");
     data_expect_failure(STEP("1mo"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,

@@ -70,6 +70,8 @@ static void add_outputs(struct sl_buf *out, struct sl_graph_request request)
             sl_buf_printf(out, " %s", graph->nodes[n].name);
         for (int32_t a = 0; a < graph->alternative_count; a++)
             sl_buf_printf(out, ", or %s", graph->alternatives[a].node.name);
+        if (graph->loop.count > 0)
+            sl_buf_printf(out, "; %d of them from the %d. on step by step", graph->loop.count, graph->loop.first + 1);
         sl_buf_append_char(out, '\n');
         sl_graph_destroy(graph);
     }

@@ -265,6 +265,71 @@ static void idle_keys_of_a_saved_run_are_left_out(void **state)
     unload(&l);
 }
 
+#define ENDED(train)                                                                                                   \
+    ADDING "  - {type: lstm, units: 4}\n"                                                                              \
+           "  - {type: dense, units: from_target}\n"                                                                   \
+           "train: {" train "}\n"
+
+/* A key that is nearly `epochs` is taken for it, so that one mistake has one message. */
+static void a_misspelt_end_is_no_missing_end(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {ENDED("epoxxs: 1"),
+         "error[E0203]: unknown key `epoxxs` in the training\n6:9\n= help: did you mean `epochs`?\n"},
+        {ENDED("loss: mse"), "error[E0319]: the training has no end: it needs `epochs`, `updates` or `max_time`\n6:8\n"
+                             "= help: add `epochs: 10`\n"},
+    };
+    CHECK(rules);
+}
+
+#define TIMED(more) TABLE("inputs: [x], targets: [y], window: {length: 3}, time: {column: t, " more "}", "false", "")
+#define DROPPING(more)                                                                                                 \
+    TABLE("inputs: [x], targets: [y], window: {length: 3}, missing: drop, time: {column: t, " more "}", "false", "")
+
+/* There are gaps where a step is said, or where rows of windows are left out. */
+static void gaps_need_a_step_or_rows_that_are_left_out(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {TIMED("step: 1h, gaps: break"), ""},
+        {DROPPING("gaps: break"), ""},
+        {DROPPING("step: 1h, gaps: break"), ""},
+        {TIMED("gaps: break"), "error[E0205]: `gaps` has no effect without `step`\n2:106\n"},
+    };
+    CHECK(rules);
+}
+
+/* What a value came from: a line of a file, or what it is called that has no lines; and only marks that are invisible
+ * are written as numbers. */
+static void a_written_value_has_its_origin_and_its_letters(void **state)
+{
+    (void)state;
+    static const char text[] = "seqlstm: 1\n"
+                               "data: {train: {type: csv, file: a.csv, inputs: [\"\xc2\xb5\", \"b\\x85\"], label: y}}\n"
+                               "model: [{type: dense, units: from_target, activation: softmax}]\n"
+                               "train: {epochs: 1}\n";
+    static const struct sl_override overrides[] = {{"SEQLSTM_SEED", "seed=5"}, {"--set", "train.epochs=3"}};
+    const struct sl_model_request request = {.overrides = overrides, .override_count = 2};
+    static const char *const lines[] = {"seed: 5",    "# SEQLSTM_SEED\n", "epochs: 3", "# --set train.epochs\n",
+                                        "seqlstm: 1", "# m.yaml:1\n"};
+    struct loaded l = load_text("m.yaml", text, strlen(text), &request);
+    struct sl_buf config = {0};
+    if (l.model == NULL)
+        fail_msg("%s", sl_buf_text(&l.text));
+    assert_int_equal(sl_model_write_config(l.model, SL_CONFIG_ORIGIN, &config, NULL), SEQLSTM_OK);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i += 2) {
+        const char *line = strstr(sl_buf_text(&config), lines[i]);
+        assert_non_null(line);
+        const char *origin = strchr(line, '#');
+        assert_non_null(origin);
+        assert_memory_equal(origin, lines[i + 1], strlen(lines[i + 1]));
+    }
+    assert_non_null(strstr(sl_buf_text(&config), "[\"\xc2\xb5\", \"b\\x85\"]"));
+    sl_buf_deinit(&config);
+    unload(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -277,6 +342,9 @@ int main(void)
         cmocka_unit_test(each_edge_is_above_the_one_before),
         cmocka_unit_test(the_smaller_limit_of_the_lengths_counts),
         cmocka_unit_test(idle_keys_of_a_saved_run_are_left_out),
+        cmocka_unit_test(a_misspelt_end_is_no_missing_end),
+        cmocka_unit_test(gaps_need_a_step_or_rows_that_are_left_out),
+        cmocka_unit_test(a_written_value_has_its_origin_and_its_letters),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -398,7 +398,7 @@ static void test_names_of_files(void **state)
         {"m.yaml", "m"},          {"a/b/weather.yml", "weather"}, {"v1.2.yaml", "v1.2"},    {"9lives.yaml", "_9lives"},
         {"a b  c.yaml", "a_b_c"}, {"a_ b.yaml", "a_b"},           {"\xc3\xa4x.yaml", "_x"}, {"x\xc3\xa4.yaml", "x_"},
         {"-a.yaml", "_-a"},       {"A-Z_0.yaml", "A-Z_0"},        {"plain", "plain"},       {"null.yaml", "null"},
-        {"a.yaml/b", "b"},
+        {"a.yaml/b", "b"},        {"a/.model", "_.model"},
     };
     static const char text[] = HEAD ADDING "model:\n  - {type: lstm, units: 7}\n" DENSE TRAIN;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -2,6 +2,8 @@
 /* The ends of a run before its last epoch: early stopping with the best weights, and time; and before its first. */
 #include "train_plain.h"
 
+#include "train/trainer/clock.h"
+
 /* The rate is so large that the loss gets worse: the best weights are those of the first validations. `averaged`: the
  * validations, and so the best weights, are those of the moving average. */
 static void check_restored(bool averaged)
@@ -67,6 +69,31 @@ static void time_ends_a_run(void **state)
     assert_int_equal(result.progress.updates, 3); /* the clock was read once before the loop */
     assert_false(result.has_valid);
     free(world);
+}
+
+/* The time of a run is that since it was started or resumed; updates count from its beginning. */
+static void the_time_of_earlier_starts_does_not_count(void **state)
+{
+    (void)state;
+    struct sl_train_config config = {.updates = 50, .max_time = {SL_PERIOD_SECONDS, 10}};
+    const struct sl_trainer trainer = {.config = &config, .seconds_before = 100};
+    static const struct {
+        int64_t updates;
+        double seconds;
+        bool over, ends;
+    } cases[] = {{1, 105, false, false},
+                 {1, 110, true, true},
+                 {1, 200, true, true},
+                 {49, 105, false, false},
+                 {50, 105, false, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_progress now = {.updates = cases[i].updates, .seconds = cases[i].seconds};
+        assert_int_equal(sl_trainer_is_time_over(&trainer, &now), cases[i].over);
+        assert_int_equal(sl_trainer_ends(&trainer, &now), cases[i].ends);
+    }
+    config.max_time.unit = SL_PERIOD_NONE;
+    const struct sl_progress now = {.updates = 1, .seconds = 1000};
+    assert_false(sl_trainer_ends(&trainer, &now));
 }
 
 static void expect_refused(const struct world *world, seqlstm_status expected, const char *message)
@@ -137,9 +164,8 @@ static void impossible_trainings_are_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(early_stopping_restores_the_best),
-        cmocka_unit_test(time_ends_a_run),
-        cmocka_unit_test(impossible_trainings_are_refused),
+        cmocka_unit_test(early_stopping_restores_the_best),          cmocka_unit_test(time_ends_a_run),
+        cmocka_unit_test(the_time_of_earlier_starts_does_not_count), cmocka_unit_test(impossible_trainings_are_refused),
         unit_test_ahead(early_stopping_restores_the_best),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -118,6 +118,11 @@ static void perplexity_from_the_loss(void **state)
     sl_metric_finish(&rule, &total, &values);
     ASSERT_NEAR(find(&values, "loss"), 2.5);
     ASSERT_NEAR(find(&values, "perplexity"), exp(2.5));
+    ASSERT_NEAR(total.rows, 6);
+    batch->padded_rows = 2; /* rows that were computed for nothing do not count */
+    sl_metric_add(&rule, &total, batch, NULL, &(struct sl_exec_result){10, 4, 3, 0});
+    ASSERT_NEAR(total.rows, 7);
+    batch->padded_rows = 0;
     sl_batch_destroy(batch);
 }
 
@@ -174,6 +179,17 @@ static void binary_classes_from_logits(void **state)
     ASSERT_NEAR(find(&values, "accuracy"), 0.5);
     double p = 1 / (1 + exp(-(double)logf(3)));
     ASSERT_NEAR(find(&values, "mae"), (1 - 1 / (1 + exp(-0.25)) + p) / 2);
+    /* the same numbers as probabilities, of which one half is the border; and of another loss */
+    struct sl_metric_rule plain;
+    for (int k = 0; k < 2; k++) {
+        sl_metric_rule_init(&plain, &config, &list, k == 1, false, NULL);
+        plain.loss = k == 1 ? SL_LOSS_MSE : SL_LOSS_BINARY_CROSS_ENTROPY;
+        sums = (struct sl_metric_sums){0};
+        sl_metric_add(&plain, &sums, batch, &output, &(struct sl_exec_result){1, 2, 2, 0});
+        sl_metric_finish(&plain, &sums, &values);
+        ASSERT_NEAR(find(&values, "accuracy"), 0);
+        ASSERT_NEAR(find(&values, "mae"), (0.75 + (double)logf(3)) / 2);
+    }
     sl_batch_destroy(batch);
 }
 
