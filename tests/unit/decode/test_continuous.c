@@ -286,6 +286,82 @@ static void what_sources_take_is_given_back(void **state)
     close_team(&team);
 }
 
+/* ---- a decoder ----------------------------------------------------------------------------------------------- */
+
+/* Sequences may be in another order than their sources: each is cut at the limit of its own. */
+static void limits_follow_the_source_of_each_sequence(void **state)
+{
+    (void)state;
+    static const int32_t records[] = {0, 1, 2}, orders[][3] = {{0, 1, 2}, {2, 0, 1}, {1, 2, 0}, {2, 1, 0}};
+    static const struct sl_decode_config endless = {
+        .beam = 1, .n_best = 1, .length_penalty = {SL_LENGTH_PENALTY_NONE, 0}, .top_p = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_decoder *decoder = NULL;
+    struct team team;
+    open_team(&team, 0);
+    team.request.config = &endless;
+    team.request.never = (struct sl_never){.ids = {END}, .count = 1};
+    write_alone(&team);
+    ok(sl_decoder_create(&team.request, &decoder, &err), &err);
+    for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
+        struct sl_batch *batch = make_sources(records, 3);
+        int32_t of[3];
+        for (int k = 0; k < 3; k++)
+            of[k] = (int32_t)batch->sample[orders[o][k]];
+        for (int k = 0; k < 3; k++) {
+            ((int32_t *)(uintptr_t)batch->source.place)[k] = orders[o][k];
+            ((int64_t *)(uintptr_t)batch->sample)[k] = of[k];
+        }
+        ok(sl_decoder_run(decoder, batch, &err), &err);
+        for (int k = 0; k < 3; k++) {
+            struct text got = {0};
+            const struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
+            assert_int_equal(best.count, 2 * source_lengths[of[k]] + 10);
+            keep(&got, &best);
+            expect_text(&team, "in another order", of[k], &got);
+        }
+        sl_batch_destroy(batch);
+    }
+    sl_decoder_destroy(decoder);
+    close_team(&team);
+}
+
+/* Sequences, and tokens with their ends, of all runs of a decoder. Drawing takes memory that a search does not, and so
+ * does a longer source where the limit follows from it. */
+static void what_a_decoder_has_written_is_counted(void **state)
+{
+    (void)state;
+    struct team team;
+    open_team(&team, 0);
+    for (size_t c = 0; c < CONFIGS; c++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_decoder *decoder = NULL;
+        int64_t tokens = 0, ends = 0;
+        team.request.config = &configs[c];
+        ok(sl_decoder_create(&team.request, &decoder, &err), &err);
+        for (int32_t record = 0; record < B; record++) {
+            struct sl_batch *batch = make_sources(&record, 1);
+            ok(sl_decoder_run(decoder, batch, &err), &err);
+            const struct sl_hypothesis best = sl_decoder_get_result(decoder, 0, 0);
+            tokens += best.count;
+            ends += best.ended;
+            sl_batch_destroy(batch);
+        }
+        const struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
+        assert_int_equal(totals.sequences, B);
+        assert_int_equal(totals.tokens, tokens + ends);
+        assert_true(totals.rows >= totals.tokens);
+        sl_decoder_destroy(decoder);
+        const struct sl_graph *graph = sl_exec_get_graph(team.step.exec);
+        struct sl_decode_config other = configs[c];
+        const int64_t bytes = sl_decoder_count_bytes(graph, &configs[c], 5);
+        assert_true((sl_decoder_count_bytes(graph, &configs[c], 50) > bytes) == (configs[c].max_length == 0));
+        other.temperature = configs[c].temperature > 0 ? 0 : 1;
+        assert_true((sl_decoder_count_bytes(graph, &other, 5) > bytes) == (other.temperature > 0));
+    }
+    close_team(&team);
+}
+
 /* ---- what fails ---------------------------------------------------------------------------------------------- */
 
 static void make_number_less(struct team *team, const char *name, int64_t row)
@@ -451,9 +527,14 @@ static void after_a_failed_join_the_others_go_on(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_source_is_written_as_alone), cmocka_unit_test(what_sources_take_is_given_back),
-        cmocka_unit_test(what_is_no_number_leaves_alone),  cmocka_unit_test(after_an_error_all_have_left),
-        cmocka_unit_test(without_memory_the_others_stay),  cmocka_unit_test(after_a_failed_join_the_others_go_on),
+        cmocka_unit_test(each_source_is_written_as_alone),
+        cmocka_unit_test(what_sources_take_is_given_back),
+        cmocka_unit_test(what_is_no_number_leaves_alone),
+        cmocka_unit_test(after_an_error_all_have_left),
+        cmocka_unit_test(limits_follow_the_source_of_each_sequence),
+        cmocka_unit_test(what_a_decoder_has_written_is_counted),
+        cmocka_unit_test(without_memory_the_others_stay),
+        cmocka_unit_test(after_a_failed_join_the_others_go_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -102,6 +102,29 @@ static void test_the_longest_name_is_told(void **state)
     sl_buf_deinit(&files);
 }
 
+/* A kind that is not known: the one that may be meant, if one is near, and all there are. */
+static void test_what_kind_may_be_meant(void **state)
+{
+    static const char *const rows[][2] = {{"clasify", " (did you mean `classify`?)"},
+                                          {"tags", " (did you mean `tag`?)"},
+                                          {"forcast", " (did you mean `forecast`?)"},
+                                          {"something-else", ""}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_buf files = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char expected[256];
+        assert_int_equal(sl_scaffold_model(rows[k][0], scratch_path("none"), &files, &err), SEQLSTM_INVALID_CONFIG);
+        snprintf(expected, sizeof expected,
+                 "no such kind of model: `%s`%s; there are language_model, classify, tag, regress, forecast, seq2seq, "
+                 "autoencoder",
+                 rows[k][0], rows[k][1]);
+        assert_string_equal(err.message, expected);
+        assert_int_equal(count_entries(scratch_path("none")), -1);
+        sl_buf_deinit(&files);
+    }
+}
+
 /* The n-th write fails, in a new folder and in an empty one: nothing is left that was not there. */
 static void test_a_full_disk_leaves_nothing(void **state)
 {
@@ -156,6 +179,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files_are_their_templates),
         cmocka_unit_test(test_the_longest_name_is_told),
+        cmocka_unit_test(test_what_kind_may_be_meant),
         cmocka_unit_test(test_a_full_disk_leaves_nothing),
         cmocka_unit_test(test_without_memory),
     };

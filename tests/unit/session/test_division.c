@@ -6,6 +6,7 @@
 #include "ok.h"
 #include "session/finding/cuda_device.h"
 #include "session/prepare/division.h"
+#include "session/prepare/pieces.h"
 #include "session/record/session_record.h"
 
 static int32_t cores;
@@ -86,6 +87,24 @@ static void threads_are_shared_out(void **state)
         if (session.options.threads != rows[r].threads || session.options.threads_given != rows[r].fixed)
             fail_msg("row %d: %d threads, %d", (int)r, session.options.threads, session.options.threads_given);
         unload(&m);
+    }
+}
+
+/* What the model says comes before what a stored plan says; a pipeline without either has as many as may be tried. */
+static void pieces_are_those_of_the_model_or_the_plan(void **state)
+{
+    static const struct {
+        int64_t pipeline, said;
+        int32_t stored, given, count;
+    } rows[] = {{1, 0, 0, 0, 0}, {1, 3, 0, 3, 3}, {1, 0, 5, 5, 5},
+                {1, 3, 5, 3, 3}, {1, 7, 5, 7, 7}, {2, 0, 0, 0, SL_PIECES_AUTO_MOST},
+                {2, 3, 0, 3, 3}, {2, 0, 5, 5, 5}, {2, 7, 5, 7, 7}};
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct sl_model model = {.parallel = {.pipeline = rows[r].pipeline, .pieces = rows[r].said}};
+        const struct sl_session session = {.model = &model, .stored = {.pieces = rows[r].stored}};
+        assert_int_equal(sl_session_get_given_pieces(&session), rows[r].given);
+        assert_int_equal(sl_session_count_pieces(&session), rows[r].count);
     }
 }
 
@@ -268,6 +287,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_shared_out),
+        cmocka_unit_test(pieces_are_those_of_the_model_or_the_plan),
         cmocka_unit_test(numbers_that_do_not_fit_are_told),
         cmocka_unit_test(gradients_are_exchanged_beside_where_a_core_is_free),
         cmocka_unit_test(each_rank_has_its_gpu),
