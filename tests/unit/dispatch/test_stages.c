@@ -101,6 +101,9 @@ static void pieces_follow_from_costs(void **state)
     struct layers l;
     make(&l, LAYERS, SL_PIECES_AUTO_MOST);
     assert_int_equal(cut(&l, 4, 0).pieces, SL_PIECES_AUTO_MOST);
+    l.graph.pieces = 5; /* as many as the graph has, at most */
+    assert_int_equal(cut(&l, 4, 0).pieces, 5);
+    l.graph.pieces = SL_PIECES_AUTO_MOST;
     for (int32_t c = 0; c < LAYERS; c++)
         l.calls[c].cost = (struct sl_cost){SL_COST_MEASURED, 1000, 2000};
     assert_int_equal(cut(&l, 4, 0).pieces, 1);
@@ -196,7 +199,8 @@ static void too_many_stages_are_refused(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     make(&l, 3, 2);
     assert_int_equal(sl_pipeline_make(&l.plan, 4, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
-    assert_non_null(strstr(err.message, "`pipeline: 4` is more than the 3 parts"));
+    assert_string_equal(err.message, "`pipeline: 4` is more than the 3 parts into which the layers can be cut; "
+                                     "use `pipeline: 3`");
     l.graph.loop = (struct sl_loop){.first = 0, .count = 2}; /* stays together */
     assert_int_equal(sl_pipeline_make(&l.plan, 3, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
     assert_int_equal(cut(&l, 2, 2).bounds[1], 2);

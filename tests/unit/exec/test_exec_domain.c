@@ -22,6 +22,7 @@
 #include "dispatch/planner.h"
 #include "dispatch/plan/plan.h"
 #include "exec/exec.h"
+#include "exec/params/params_mirror.h"
 #include "exec/shape/shapes.h"
 #include "model/yaml/diagnostics.h"
 
@@ -314,6 +315,37 @@ static void host_writes_reach_the_device(void **state)
     close_world(&w);
 }
 
+/* Each of the three that an optimizer may have: what the host writes reaches the device, and comes back from there. */
+static void every_optimizer_state_goes_there_and_back(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_params *p;
+    struct world w;
+    float *there;
+    int32_t place;
+    open_world(&w, &cases[0], ON_DEVICE);
+    ok(sl_params_create(w.graph, true, 3, NULL, &p, &err), &err);
+    ok(sl_params_find_place(p, w.plan->calls[0].backend, w.plan->calls[0].device, &place, &err), &err);
+    assert_int_not_equal(place, SL_PLACE_HOST);
+    for (int turn = 0; turn < 2; turn++) {
+        for (int s = 0; s < 3; s++)
+            p->states[s][0] = (float)(10 * turn + s + 1);
+        sl_params_touch_states(p);
+        for (int s = 0; s < 3; s++) {
+            const enum sl_param_part part = (enum sl_param_part)(SL_PART_STATE_1 + s);
+            ok(sl_params_provide(p, place, part, 0, p->elems, &there, &err), &err);
+            sl_params_note_written(p, place, part, 0, p->elems);
+            p->states[s][0] = 0;
+        }
+        ok(sl_params_pull_states(p, &err), &err);
+        for (int s = 0; s < 3; s++)
+            assert_true(p->states[s][0] == (float)(10 * turn + s + 1));
+    }
+    sl_params_destroy(p);
+    close_world(&w);
+}
+
 /* A failure in the middle of asynchronous work ends the run that started it, with the vendor's code, and every later
  * one; and nothing hangs or leaks. */
 static void late_failures_are_reported(void **state)
@@ -441,10 +473,15 @@ static void plans_count_what_waits_for_devices(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_device_gives_the_bits_of_the_host), cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
-        cmocka_unit_test(devices_copy_from_each_other),        cmocka_unit_test(host_writes_reach_the_device),
-        cmocka_unit_test(the_next_batch_is_copied_meanwhile),  cmocka_unit_test(the_next_shape_is_bound_meanwhile),
-        cmocka_unit_test(plans_count_what_waits_for_devices),  cmocka_unit_test(late_failures_are_reported),
+        cmocka_unit_test(a_device_gives_the_bits_of_the_host),
+        cmocka_unit_test(a_plan_may_cross_domains_at_every_edge),
+        cmocka_unit_test(devices_copy_from_each_other),
+        cmocka_unit_test(host_writes_reach_the_device),
+        cmocka_unit_test(the_next_batch_is_copied_meanwhile),
+        cmocka_unit_test(the_next_shape_is_bound_meanwhile),
+        cmocka_unit_test(every_optimizer_state_goes_there_and_back),
+        cmocka_unit_test(plans_count_what_waits_for_devices),
+        cmocka_unit_test(late_failures_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

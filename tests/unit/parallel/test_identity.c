@@ -145,6 +145,8 @@ static void others_are_no_ranks(void **state)
     assert_false(find(VARIABLES("SLURM_PROCID", "0", "SLURM_NTASKS", "8", "SLURM_JOB_ID", "99"), &found));
     assert_false(find(VARIABLES("RANK", "2", "WORLD_SIZE", "2"), &found));
     assert_false(find(VARIABLES("RANK", "one", "WORLD_SIZE", "2"), &found));
+    assert_false(find(VARIABLES("RANK", "4294967296", "WORLD_SIZE", "2"), &found)); /* not 0 */
+    assert_false(find(VARIABLES("RANK", "0", "WORLD_SIZE", "4294967298"), &found)); /* not 2 */
     assert_false(find(VARIABLES("OMPI_COMM_WORLD_RANK", "-1", "OMPI_COMM_WORLD_SIZE", "2"), &found));
     assert_false(find(VARIABLES("SEQLSTM_RANK", "0", "SEQLSTM_RANKS", "2", "SEQLSTM_JOB", "7"), &found));
 }

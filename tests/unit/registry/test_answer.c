@@ -81,9 +81,12 @@ static void test_yes(void **state)
         assert_true(answer.accepted && answer.variant_count == count);
         assert_memory_equal(answer.variants, said.variants, sizeof said.variants);
     }
-    say_yes(2);
-    strcpy(said.variants[1], said.variants[0]);
-    expect_faulty("one variant twice");
+    for (uint32_t later = 1; later < 3; later++)
+        for (uint32_t earlier = 0; earlier < later; earlier++) {
+            say_yes(3);
+            strcpy(said.variants[later], said.variants[earlier]);
+            expect_faulty("one variant twice");
+        }
     say_yes(2);
     said.variants[1][0] = '\0';
     expect_faulty("a variant without a name");

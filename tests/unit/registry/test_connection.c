@@ -103,9 +103,11 @@ static void memory_of_a_plugin_is_optional_and_aligned(void **state)
     assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_OK);
     assert_ptr_equal(got, memory);
     assert_int_equal(sl_connection_allocate(connection, 41, &got, &err), SEQLSTM_NO_MEMORY);
-    given = memory + 4;
-    assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_INTERNAL);
-    assert_non_null(strstr(err.message, "no aligned memory"));
+    for (size_t apart = 4; apart < SEQLSTM_ALIGNMENT; apart *= 2) {
+        given = memory + apart;
+        assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_INTERNAL);
+        assert_non_null(strstr(err.message, "no aligned memory"));
+    }
     given = NULL;
     assert_int_equal(sl_connection_allocate(connection, 40, &got, &err), SEQLSTM_INTERNAL);
     sl_connection_close(connection);
