@@ -2,6 +2,9 @@
 /* Rules between keys and between layers, each with the neighbours to which it does not apply; of several layers the one
  * that is named. */
 #include "model_fixture.h"
+#include "temporary.h"
+
+#include <unistd.h>
 
 #include "model/read/sections.h"
 
@@ -330,6 +333,31 @@ static void a_written_value_has_its_origin_and_its_letters(void **state)
     unload(&l);
 }
 
+/* An overlay that is not there is the reason, whichever overlays stand before and behind it. */
+static void an_overlay_that_is_missing_is_the_reason(void **state)
+{
+    (void)state;
+    static const char text[] = ENDED("epochs: 1");
+    char there[TEMPORARY_BYTES];
+    temporary_template(there, "overlay");
+    const int file = mkstemp(there);
+    assert_true(file >= 0);
+    assert_int_equal(write(file, "seed: 9\n", 8), 8);
+    assert_int_equal(close(file), 0);
+    const char *const missing = "/nonexistent/overlay.yaml";
+    const char *const lists[][3] = {{missing, there, there}, {there, missing, there}, {there, there, missing}};
+    for (size_t i = 0; i <= sizeof lists / sizeof *lists; i++) {
+        const bool whole = i == sizeof lists / sizeof *lists;
+        const char *const all[] = {there, there, there};
+        const struct sl_model_request request = {.overlays = whole ? all : lists[i], .overlay_count = 3};
+        struct loaded l = load_text("m.yaml", text, strlen(text), &request);
+        assert_int_equal(l.status, whole ? SEQLSTM_OK : SEQLSTM_NOT_FOUND);
+        assert_true(!whole || l.model->seed == 9);
+        unload(&l);
+    }
+    assert_int_equal(unlink(there), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -345,6 +373,7 @@ int main(void)
         cmocka_unit_test(a_misspelt_end_is_no_missing_end),
         cmocka_unit_test(gaps_need_a_step_or_rows_that_are_left_out),
         cmocka_unit_test(a_written_value_has_its_origin_and_its_letters),
+        cmocka_unit_test(an_overlay_that_is_missing_is_the_reason),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
