@@ -126,6 +126,7 @@ static seqlstm_status op_create(struct seqlstm_instance *instance, uint32_t devi
     op->instance = instance;
     op->operation = blas_operation_get(desc->op);
     op->math = instance->math;
+    op->kernels = blas_recurrent_get_kernels(instance->isa);
     op->desc = full;
     op->training = full.head.mode == SEQLSTM_MODE_TRAINING;
     op->variant = index;
@@ -225,6 +226,7 @@ static seqlstm_status backend_forward(struct seqlstm_binding *binding, struct se
                      (unsigned)operation->slots);
     struct blas_call call = make_call(binding, queue, args->workspace);
     call.slots = args->slots;
+    call.packed = args->packed;
     call.reserve = args->reserve;
     call.step = args->step;
     return operation->forward(&call, err);
@@ -257,6 +259,8 @@ static seqlstm_status backend_weights_pack(const struct seqlstm_op *op, struct s
 {
     if (op->recurrent != NULL)
         return blas_recurrent_weights_pack(op->recurrent, queue, slots, packed, step, err);
+    if (op->operation->pack != NULL)
+        op->operation->pack(op, slots, packed);
     return SEQLSTM_OK;
 }
 

@@ -54,6 +54,7 @@ struct seqlstm_op {
     uint32_t variant;        /* index into the answer's variants */
     bool on_tiles;           /* whether the variant uses tiles */
     struct blas_tiled tiled; /* how its products are computed (multiply.h) */
+    const struct blas_recurrent_kernels *kernels;
     struct blas_recurrent *recurrent;
 };
 
@@ -74,6 +75,7 @@ struct blas_call {
     void *const *grads; /* NULL in forward */
     uint32_t parts;     /* SEQLSTM_BIT_BACKWARD_…, 0 in forward */
     void *tiles;        /* blas_multiply_bytes, in front of the workspace */
+    const void *packed; /* what the operation's `pack` has written */
     void *workspace;
     void *reserve;
     const struct seqlstm_step *step;
@@ -86,6 +88,8 @@ struct blas_operation {
     void (*sizes)(const struct seqlstm_op *op, struct seqlstm_sizes *sizes); /* NULL: needs no memory */
     seqlstm_status (*forward)(const struct blas_call *call, struct seqlstm_error *err);
     seqlstm_status (*backward)(const struct blas_call *call, struct seqlstm_error *err); /* NULL: none */
+    /* NULL: it needs no packed weights */
+    void (*pack)(const struct seqlstm_op *op, void *const *slots, void *packed);
 };
 
 extern const struct blas_operation blas_embedding, blas_dense, blas_activation, blas_dropout, blas_layer_norm,

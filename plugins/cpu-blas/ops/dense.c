@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cpu-blas/multiply.h"
+#include "cpu-blas/ops/dense_packed.h"
 #include "cpu-blas/share.h"
 
 static void supports(const union seqlstm_any_desc *desc, bool tiles, struct seqlstm_answer *answer)
@@ -26,12 +27,21 @@ static void sizes(const struct seqlstm_op *op, struct seqlstm_sizes *out)
         out->reserve_bytes = matrix;
     if (op->training && d->activation.kind != SEQLSTM_ACT_NONE)
         out->workspace_bytes = matrix;
+    out->packed_bytes = blas_dense_packed_bytes(op);
+}
+
+static void pack(const struct seqlstm_op *op, void *const *slots, void *packed)
+{
+    if (blas_dense_packed_bytes(op) > 0)
+        blas_dense_pack(op, slots[SEQLSTM_SLOT_DENSE_W], packed);
 }
 
 static bool is_softmax(uint32_t kind)
 {
     return kind == SEQLSTM_ACT_SOFTMAX || kind == SEQLSTM_ACT_LOG_SOFTMAX;
 }
+
+enum { UNIT = 16 }; /* columns: a line of the cache */
 
 /* Multiply-adds up to which the plugin's own products are as fast as OpenBLAS's. */
 enum { STREAM_PRODUCTS = 1000000 };
@@ -44,20 +54,32 @@ static bool is_stream_step(const struct blas_call *call, int64_t rows, int64_t w
            call->op->tiled.kernels == NULL && rows * width * call->op->desc.dense.input <= STREAM_PRODUCTS;
 }
 
+/* x W' + b, or x W' if the bias is to be added afterwards. */
+static void multiply_block(const struct blas_call *call, int32_t part, const float **bias, int64_t r0, int64_t r1,
+                           int64_t c0, int64_t c1)
+{
+    const int64_t in = call->op->desc.dense.input, out = call->op->desc.dense.output, width = c1 - c0;
+    const float *x = (const float *)call->slots[SEQLSTM_SLOT_DENSE_X] + r0 * in;
+    const float *w = (const float *)call->slots[SEQLSTM_SLOT_DENSE_W] + c0 * in;
+    float *y = (float *)call->slots[SEQLSTM_SLOT_DENSE_Y] + r0 * out + c0;
+    if (blas_dense_packed_bytes(call->op) > 0) {
+        blas_dense_packed_block(call, *bias, r0, r1, c0, c1);
+        *bias = NULL;
+    } else if (is_stream_step(call, r1 - r0, width))
+        call->math->product_dots(r1 - r0, width, in, x, in, w, in, false, y, out);
+    else
+        blas_multiply(call, part, false, true, r1 - r0, width, in, x, in, w, in, 0.0f, y, out);
+}
+
 /* Rows [r0, r1), columns [c0, c1). With softmax: whole rows only. */
 static void forward_block(const struct blas_call *call, int32_t part, int64_t r0, int64_t r1, int64_t c0, int64_t c1)
 {
     const struct seqlstm_dense_desc *d = &call->op->desc.dense;
-    const float *x = call->slots[SEQLSTM_SLOT_DENSE_X], *w = call->slots[SEQLSTM_SLOT_DENSE_W];
     const float *bias = (d->options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0 ? call->slots[SEQLSTM_SLOT_DENSE_BIAS] : NULL;
     float *y = call->slots[SEQLSTM_SLOT_DENSE_Y];
     float *kept = keeps_sums(call->op) ? call->reserve : NULL;
-    const int64_t in = d->input, out = d->output, width = c1 - c0;
-    if (is_stream_step(call, r1 - r0, width))
-        call->math->product_dots(r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, false, y + r0 * out + c0, out);
-    else
-        blas_multiply(call, part, false, true, r1 - r0, width, in, x + r0 * in, in, w + c0 * in, in, 0.0f,
-                      y + r0 * out + c0, out);
+    const int64_t out = d->output, width = c1 - c0;
+    multiply_block(call, part, &bias, r0, r1, c0, c1);
     if (bias == NULL && d->activation.kind == SEQLSTM_ACT_NONE)
         return;
     for (int64_t r = r0; r < r1; r++) {
@@ -96,13 +118,14 @@ static void softmax_rows(const struct blas_call *call, void *context, int32_t pa
                             d->activation.kind == SEQLSTM_ACT_LOG_SOFTMAX);
 }
 
-/* Divides the larger extent into blocks: `rows` in units of 8, or `columns` in units of 16. */
-static bool divide_rows(int64_t rows, int64_t columns, int64_t depth, int32_t members, struct blas_division *out)
+/* Divides the larger extent into blocks: `rows` in units of 8, or `columns` in units of `unit`. */
+static bool divide_rows(int64_t rows, int64_t columns, int64_t unit, int64_t depth, int32_t members,
+                        struct blas_division *out)
 {
     int64_t grain_rows = BLAS_GRAIN_PRODUCTS / (columns * depth) + 1;
     int64_t grain_columns = BLAS_GRAIN_PRODUCTS / (rows * depth) + 1;
     struct blas_division by_rows = blas_divide(rows, 8, grain_rows > 8 ? grain_rows : 8, members);
-    struct blas_division by_columns = blas_divide(columns, 16, grain_columns > 16 ? grain_columns : 16, members);
+    struct blas_division by_columns = blas_divide(columns, unit, grain_columns > unit ? grain_columns : unit, members);
     bool use_rows = by_rows.parts >= by_columns.parts;
     *out = use_rows ? by_rows : by_columns;
     return use_rows;
@@ -116,7 +139,8 @@ static seqlstm_status forward(const struct blas_call *call, struct seqlstm_error
     if (rows == 0)
         return SEQLSTM_OK;
     struct blas_division division;
-    if (divide_rows(rows, d->output, d->input, call->members, &division)) {
+    const int64_t unit = blas_dense_packed_bytes(call->op) > 0 ? BLAS_DENSE_PANEL : UNIT;
+    if (divide_rows(rows, d->output, unit, d->input, call->members, &division)) {
         blas_share(call, &division, forward_rows, NULL);
         return SEQLSTM_OK;
     }
@@ -232,17 +256,17 @@ static seqlstm_status backward(const struct blas_call *call, struct seqlstm_erro
         blas_share(call, &division, activation_rows, NULL);
     }
     if (blas_wants(call, SEQLSTM_BIT_BACKWARD_INPUTS, SEQLSTM_SLOT_DENSE_X)) {
-        bool by_rows = divide_rows(rows, d->input, d->output, call->members, &division);
+        bool by_rows = divide_rows(rows, d->input, UNIT, d->output, call->members, &division);
         blas_share(call, &division, by_rows ? input_rows : input_columns, NULL);
     }
     if (blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_W)) {
-        bool by_rows = divide_rows(d->output, d->input, rows, call->members, &division);
+        bool by_rows = divide_rows(d->output, d->input, UNIT, rows, call->members, &division);
         blas_share(call, &division, by_rows ? weight_rows : weight_columns, NULL);
     }
     if ((d->options & SEQLSTM_BIT_DENSE_USE_BIAS) != 0 &&
         blas_wants(call, SEQLSTM_BIT_BACKWARD_WEIGHTS, SEQLSTM_SLOT_DENSE_BIAS)) {
         int64_t grain = BLAS_GRAIN_ELEMS / rows;
-        division = blas_divide(d->output, 16, grain < 16 ? 16 : grain, call->members);
+        division = blas_divide(d->output, UNIT, grain < UNIT ? UNIT : grain, call->members);
         blas_share(call, &division, bias_columns, NULL);
     }
     return SEQLSTM_OK;
@@ -254,4 +278,5 @@ const struct blas_operation blas_dense = {
     .sizes = sizes,
     .forward = forward,
     .backward = backward,
+    .pack = pack,
 };

@@ -56,7 +56,7 @@ void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool til
 
 /* ---- creation ------------------------------------------------------------------------------------ */
 
-static const struct blas_recurrent_kernels *kernels_of(enum blas_isa isa)
+const struct blas_recurrent_kernels *blas_recurrent_get_kernels(enum blas_isa isa)
 {
 #ifdef BLAS_HAVE_X86_KERNELS
     if (isa == BLAS_ISA_AVX512)
@@ -246,7 +246,7 @@ seqlstm_status blas_recurrent_create(const struct seqlstm_host *host, enum blas_
     memset(op, 0, sizeof *op);
     memcpy(&op->desc, desc, sizeof op->desc);
     op->host = host;
-    op->kernels = kernels_of(generic ? BLAS_ISA_PORTABLE : isa);
+    op->kernels = blas_recurrent_get_kernels(generic ? BLAS_ISA_PORTABLE : isa);
     op->members_max = members_max < 1 ? 1 : (int32_t)blas_min(members_max, CPU_MEMBERS_MOST);
     fill_options(op, desc);
     op->tile_kernels = tiled->kernels;

@@ -15,8 +15,12 @@
 #include "cpu-blas/isa/isa.h"
 #include "cpu-blas/tiles/tiles_gemm.h"
 
+struct blas_recurrent_kernels; /* recurrent/kernels/kernels.h */
 struct blas_recurrent;         /* an operation, immutable */
 struct blas_recurrent_binding; /* an operation at one shape */
+
+/* The kernels of an instruction set. [any] */
+const struct blas_recurrent_kernels *blas_recurrent_get_kernels(enum blas_isa isa);
 
 /* Checks what seqlstm_desc_check and the general rules (supports.c) have accepted. [any] */
 void blas_recurrent_supports(const struct seqlstm_recurrent_desc *desc, bool tiles, struct seqlstm_answer *answer);

@@ -155,6 +155,8 @@ struct fixture_run {
     uint32_t parts; /* 0: forward only */
     struct seqlstm_step step;
     const char *variant;
+    /* NULL, or: called when so many bytes of weights are packed, before forward */
+    void (*on_packed)(struct fixture_run *run, uint64_t bytes);
 };
 
 /* Says so, and gives true, where the processor has no products in the precision of the descriptor. */
@@ -203,9 +205,16 @@ static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, s
     run->step.struct_size = sizeof run->step;
     struct fixture_buffer workspace = fixture_buffer(sizes.workspace_bytes);
     struct fixture_buffer reserve = fixture_buffer(sizes.reserve_bytes);
+    struct fixture_buffer packed = fixture_buffer(sizes.packed_bytes);
+    if (sizes.packed_bytes > 0)
+        assert_int_equal(f->table->weights_pack(op, &queue->queue, run->slots, packed.base, &run->step, &err),
+                         SEQLSTM_OK);
+    if (run->on_packed)
+        run->on_packed(run, sizes.packed_bytes);
     struct seqlstm_forward forward = {.struct_size = sizeof forward,
                                       .slot_count = run->slot_count,
                                       .slots = run->slots,
+                                      .packed = sizes.packed_bytes > 0 ? packed.base : NULL,
                                       .workspace = workspace.base,
                                       .reserve = reserve.base,
                                       .step = &run->step};
@@ -217,6 +226,7 @@ static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, s
                                             .slots = run->slots,
                                             .grads = run->grads,
                                             .parts = run->parts,
+                                            .packed = forward.packed,
                                             .workspace = workspace.base,
                                             .reserve = reserve.base,
                                             .step = &run->step};
@@ -224,6 +234,7 @@ static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, s
     }
     fixture_buffer_check(&workspace);
     fixture_buffer_check(&reserve);
+    fixture_buffer_check(&packed);
     f->table->binding_destroy(binding);
     f->table->op_destroy(op);
 }
