@@ -98,7 +98,7 @@ step_onednn3() {
     LD_LIBRARY_PATH=$library build-onednn3/seqlstm backends | grep 'cpu-onednn .* ok .* oneDNN 3\.' ||
         { LD_LIBRARY_PATH=$library build-onednn3/seqlstm backends; return 1; }
     LD_LIBRARY_PATH=$library tools/run-tests.sh build-onednn3 conformance-cpu-onednn conformance-random-cpu-onednn \
-        conformance-large-cpu-onednn test_onednn_primitives commands quantize
+        conformance-large-cpu-onednn test_onednn_idle test_onednn_primitives commands quantize
 }
 
 # A processor of 2008, with SSE4 only. OPENBLAS_CORETYPE would make OpenBLAS use instructions that are missing. Left out

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What cpu-onednn keeps of the shapes that it has met, what it says of batches that it is shown, whose threads run. */
+/* What cpu-onednn keeps of the shapes that it has met, and whose threads run. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,7 +8,6 @@
 #include <cmocka.h>
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,106 +15,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <seqlstm/backend.h>
-#include <seqlstm/ext/footprint.h>
 #include <seqlstm/ext/rebind.h>
 
 #include "base/system/pool.h"
-#include "registry/host.h"
+#include "onednn_fixture.h"
 
-enum { SEQUENCES = 64, STEPS = 64, KEPT = 128, SLOTS = 32 };
-
-static const struct seqlstm_backend *table;
-static struct seqlstm_instance *instance;
-static struct sl_host host;
-
-/* Sequences of `shortest` to `longest` steps, as evenly as it goes. */
-struct batch {
-    struct seqlstm_axis axis;
-    int32_t lengths[SEQUENCES], batch_sizes[STEPS];
-    int64_t row_offsets[STEPS + 1];
-    uint64_t ids[SEQUENCES];
-    uint32_t positions[SEQUENCES];
-};
-
-static void batch_fill(struct batch *b, int32_t sequences, int32_t shortest, int32_t longest)
-{
-    memset(b, 0, sizeof *b);
-    for (int32_t k = 0; k < sequences; k++) {
-        b->lengths[k] = longest - (longest - shortest) * k / sequences;
-        for (int32_t t = 0; t < b->lengths[k]; t++)
-            b->batch_sizes[t]++;
-    }
-    for (int32_t t = 0; t < longest; t++)
-        b->row_offsets[t + 1] = b->row_offsets[t] + b->batch_sizes[t];
-    b->axis = (struct seqlstm_axis){.struct_size = sizeof b->axis,
-                                    .sequences = sequences,
-                                    .steps = longest,
-                                    .rows = b->row_offsets[longest],
-                                    .lengths = b->lengths,
-                                    .batch_sizes = b->batch_sizes,
-                                    .row_offsets = b->row_offsets,
-                                    .sequence_id = b->ids,
-                                    .position0 = b->positions};
-}
-
-static struct seqlstm_op *make_lstm_for(int32_t sequences, int32_t steps, int64_t hidden, uint32_t mode,
-                                        const char *variant)
-{
-    struct seqlstm_recurrent_desc d;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_op *op = NULL;
-    memset(&d, 0, sizeof d);
-    d.head = (struct seqlstm_desc){.struct_size = sizeof d,
-                                   .op = SEQLSTM_OP_RECURRENT,
-                                   .mode = mode,
-                                   .max_rows = sequences * steps,
-                                   .max_sequences = sequences,
-                                   .max_steps = steps};
-    d.cell = SEQLSTM_CELL_LSTM;
-    d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
-    d.layers = 1;
-    d.input = d.hidden = hidden;
-    for (int i = 0; i < 2; i++) {
-        d.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
-        d.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
-        d.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
-    }
-    if (table->op_create(instance, 0, &d.head, variant, &op, &err) != SEQLSTM_OK)
-        fail_msg("%s", err.message);
-    return op;
-}
-
-static struct seqlstm_op *make_lstm(int64_t hidden, uint32_t mode, const char *variant)
-{
-    return make_lstm_for(SEQUENCES, STEPS, hidden, mode, variant);
-}
-
-static struct seqlstm_bind describe(const struct batch *b)
-{
-    return (struct seqlstm_bind){.struct_size = sizeof(struct seqlstm_bind),
-                                 .rows = b->axis.rows,
-                                 .rows_in = b->axis.rows,
-                                 .axis = &b->axis,
-                                 .t1 = b->axis.steps};
-}
-
-static struct seqlstm_binding *bind(struct seqlstm_op *op, const struct batch *b)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_binding *binding = NULL;
-    struct sl_queue queue;
-    sl_queue_init(&queue, NULL);
-    const struct seqlstm_bind bind = describe(b);
-    if (table->op_bind(op, &queue.queue, &bind, &binding, &err) != SEQLSTM_OK)
-        fail_msg("%s", err.message);
-    return binding;
-}
-
-static void bind_once(struct seqlstm_op *op, const struct batch *b)
-{
-    table->binding_destroy(bind(op, b));
-}
+enum { KEPT = 128, SLOTS = 32 };
 
 static void primitives_are_kept_in_bounded_number(void **state)
 {
@@ -228,161 +133,6 @@ static void bindings_have_room_for_so_many_rectangles(void **state)
     assert_int_equal(rebind(binding, &flat), SEQLSTM_OK);
     assert_int_equal(rebind(binding, &many), SEQLSTM_OK);
     table->binding_destroy(binding);
-    table->op_destroy(op);
-}
-
-struct idle {
-    struct seqlstm_sizes sizes;
-    struct seqlstm_idle answer;
-    struct seqlstm_range workspace[64], reserve[64];
-    uint64_t workspace_bytes, reserve_bytes; /* of the ranges */
-};
-
-static const struct seqlstm_footprint *get_footprint(void)
-{
-    const struct seqlstm_footprint *footprint = table->get_extension(instance, SEQLSTM_FOOTPRINT_EXTENSION);
-    assert_non_null(footprint);
-    return footprint;
-}
-
-static uint64_t sum(const struct seqlstm_ranges *ranges, uint64_t bytes)
-{
-    uint64_t sum = 0, end = 0;
-    for (uint32_t i = 0; i < ranges->count; i++) {
-        const struct seqlstm_range range = ranges->at[i];
-        assert_true(end <= range.begin && range.begin < range.end && range.end <= bytes);
-        end = range.end;
-        sum += range.end - range.begin;
-    }
-    return sum;
-}
-
-/* `members`: of the queues on which calls run; 0: any number. */
-static void ask_members(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis,
-                        int32_t members)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_sizes *sizes = &idle->sizes;
-    struct seqlstm_idle *answer = &idle->answer;
-    *sizes = (struct seqlstm_sizes){.struct_size = sizeof *sizes, .members = members};
-    *answer = (struct seqlstm_idle){.struct_size = sizeof *answer,
-                                    .workspace = {.at = idle->workspace, .room = 64},
-                                    .reserve = {.at = idle->reserve, .room = 64}};
-    assert_int_equal(table->op_sizes(op, sizes, &err), SEQLSTM_OK);
-    assert_int_equal(get_footprint()->idle_ranges(op, sizes, axis, answer, &err), SEQLSTM_OK);
-    idle->workspace_bytes = sum(&answer->workspace, sizes->workspace_bytes);
-    idle->reserve_bytes = sum(&answer->reserve, sizes->reserve_bytes);
-}
-
-static void ask(struct idle *idle, const struct seqlstm_op *op, const struct seqlstm_axis *axis)
-{
-    ask_members(idle, op, axis, 0);
-}
-
-/* Each member has buffers of its own, with room between them. */
-static void fewer_members_leave_more_idle(void **state)
-{
-    (void)state;
-    static const uint32_t modes[] = {SEQLSTM_MODE_TRAINING, SEQLSTM_MODE_INFERENCE};
-    static struct batch b;
-    static struct idle any, one, many;
-    const bool has_several = sysconf(_SC_NPROCESSORS_CONF) > 1;
-    batch_fill(&b, SEQUENCES, STEPS / 2, STEPS);
-    for (int k = 0; k < 2; k++) {
-        struct seqlstm_op *op = make_lstm(40, modes[k], "sliced");
-        ask_members(&any, op, &b.axis, 0);
-        ask_members(&one, op, &b.axis, 1);
-        ask_members(&many, op, &b.axis, 4096);
-        assert_int_equal(many.reserve_bytes, any.reserve_bytes);
-        assert_int_equal(many.workspace_bytes, any.workspace_bytes);
-        assert_true(has_several ? one.workspace_bytes > any.workspace_bytes
-                                : one.workspace_bytes == any.workspace_bytes);
-        assert_true(has_several && modes[k] == SEQLSTM_MODE_TRAINING ? one.reserve_bytes > any.reserve_bytes
-                                                                     : one.reserve_bytes == any.reserve_bytes);
-        table->op_destroy(op);
-    }
-}
-
-static void smaller_batches_leave_more_idle(void **state)
-{
-    (void)state;
-    static struct batch large, small;
-    static struct idle bound, most, less;
-    struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
-    batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
-    batch_fill(&small, SEQUENCES / 2, STEPS / 4, STEPS / 2);
-    ask(&bound, op, NULL);
-    ask(&most, op, &large.axis);
-    ask(&less, op, &small.axis);
-    const uint64_t bytes = bound.sizes.reserve_bytes;
-    assert_int_equal(bound.reserve_bytes, 0); /* of any batch */
-    assert_true(most.reserve_bytes > 0 && most.sizes.reserve_bytes == bytes);
-    assert_true(less.reserve_bytes > most.reserve_bytes);
-    assert_true(less.workspace_bytes > most.workspace_bytes);
-    /* a quarter of the rows takes a good quarter of what is left; the rest does not depend on rows */
-    assert_true(bytes - less.reserve_bytes < (bytes - most.reserve_bytes) / 2);
-    table->op_destroy(op);
-}
-
-/* The largest batch is within the bounds of its operation, and they are not far above it: few long sequences need
- * other things than many short ones. */
-static void bounds_fit_every_shape(void **state)
-{
-    (void)state;
-    static const struct {
-        int32_t sequences, steps;
-    } shapes[] = {{1, 64}, {2, 64}, {64, 1}, {64, 2}, {63, 3}, {16, 16}, {5, 40}, {64, 64}};
-    static struct batch b;
-    static struct idle idle;
-    for (size_t k = 0; k < 2 * sizeof shapes / sizeof *shapes; k++) {
-        const int32_t sequences = shapes[k / 2].sequences, steps = shapes[k / 2].steps;
-        struct seqlstm_op *op = make_lstm_for(sequences, steps, k % 2 ? 512 : 128, SEQLSTM_MODE_TRAINING, "sliced");
-        batch_fill(&b, sequences, steps, steps);
-        bind_once(op, &b); /* fails beyond the bounds */
-        ask(&idle, op, &b.axis);
-        const double bound = (double)idle.sizes.reserve_bytes, used = bound - (double)idle.reserve_bytes;
-        if (!(used <= bound && bound <= 2 * used))
-            fail_msg("%d sequences of %d steps: a bound of %.0f bytes for %.0f", sequences, steps, bound, used);
-        table->op_destroy(op);
-    }
-}
-
-/* Some threads have nothing to do then. */
-static void sequences_without_steps_take_nothing(void **state)
-{
-    (void)state;
-    static struct batch one, with_empty, longer;
-    static struct idle alone, beside, more;
-    struct seqlstm_op *op = make_lstm(64, SEQLSTM_MODE_TRAINING, "sliced");
-    batch_fill(&one, 1, STEPS / 2, STEPS / 2);
-    with_empty = one;
-    with_empty.axis = one.axis;
-    with_empty.axis.sequences = 2; /* the second has length 0 */
-    batch_fill(&longer, 2, STEPS / 4, STEPS / 2);
-    ask(&alone, op, &one.axis);
-    ask(&beside, op, &with_empty.axis);
-    ask(&more, op, &longer.axis);
-    assert_true(beside.reserve_bytes > more.reserve_bytes);
-    assert_in_range(beside.reserve_bytes, alone.reserve_bytes - 4096, alone.reserve_bytes);
-    table->op_destroy(op);
-}
-
-/* No more ranges are written than the host gives room for. */
-static void room_for_what_is_idle_is_kept(void **state)
-{
-    (void)state;
-    static struct batch large;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_op *op = make_lstm(512, SEQLSTM_MODE_TRAINING, "sliced");
-    batch_fill(&large, SEQUENCES, STEPS / 2, STEPS);
-    struct seqlstm_range guard[2] = {{7, 7}, {7, 7}};
-    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
-    struct seqlstm_idle idle = {
-        .struct_size = sizeof idle, .workspace = {.at = guard}, .reserve = {.at = guard + 1, .room = 0}};
-    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
-    assert_int_equal(get_footprint()->idle_ranges(op, &sizes, &large.axis, &idle, &err), SEQLSTM_OK);
-    assert_int_equal(idle.workspace.count + idle.reserve.count, 0);
-    assert_true(guard[0].begin == 7 && guard[0].end == 7 && guard[1].begin == 7 && guard[1].end == 7);
     table->op_destroy(op);
 }
 
@@ -527,30 +277,6 @@ static void packing_starts_no_threads(void **state)
     sl_pool_destroy(pool);
 }
 
-/* False, with TAP's plan: there is no such backend here. */
-static bool open_backend(void)
-{
-    char path[4096];
-    const char *build = getenv("SEQLSTM_BUILD");
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    snprintf(path, sizeof path, "%s/backends/libseqlstm_backend_cpu-onednn.so", build != NULL ? build : "build");
-    void *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
-    seqlstm_backend_query_fn query;
-    if (symbol == NULL) {
-        printf("1..0 # SKIP cpu-onednn was not built\n");
-        return false;
-    }
-    memcpy(&query, &symbol, sizeof query);
-    table = query(SEQLSTM_ABI_MINOR);
-    sl_host_init_minimal(&host, "cpu-onednn", NULL);
-    if (table->open(&host.services, NULL, 0, &instance, &err) != SEQLSTM_OK) {
-        printf("1..0 # SKIP %s\n", err.message);
-        return false;
-    }
-    return true;
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -562,11 +288,6 @@ int main(void)
         cmocka_unit_test(operations_of_inference_share_what_is_kept),
         cmocka_unit_test(bindings_take_shapes_that_others_had),
         cmocka_unit_test(bindings_have_room_for_so_many_rectangles),
-        cmocka_unit_test(fewer_members_leave_more_idle),
-        cmocka_unit_test(smaller_batches_leave_more_idle),
-        cmocka_unit_test(bounds_fit_every_shape),
-        cmocka_unit_test(sequences_without_steps_take_nothing),
-        cmocka_unit_test(room_for_what_is_idle_is_kept),
         cmocka_unit_test(packing_starts_no_threads),
     };
     if (!open_backend())
