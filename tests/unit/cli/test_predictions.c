@@ -41,7 +41,8 @@ static const struct sl_prediction_text texts[] = {
 static const float values[] = {0.25f, 0.5f, 0.25f, 0.625f, 0.125f, 0.25f, 0.0625f, 0.4375f, 0.5f};
 static const float odd[] = {1, -INFINITY, NAN, 2.5f, INFINITY, 1e-7f};
 static const float nothing[] = {NAN, NAN};
-static const bool second_is_none[] = {false, true};
+static const float one_and_none[] = {0.5f, NAN};
+static const bool second_is_none[] = {false, true}, first_is_none[] = {true, false};
 
 /* Predictions of one kind. */
 struct kind {
@@ -138,6 +139,14 @@ static const struct kind kinds[] = {
        .none = (const bool[]){true, true},
        .classes = CLASSES},
       {.record = 5, .rows = 2, .features = 1, .values = odd + 1, .none = second_is_none}},
+     2},
+    {"some rows without a prediction, and one that should have one",
+     {{.record = 6, .rows = 2, .features = 1, .values = one_and_none, .none = second_is_none},
+      {.record = 7, .rows = 2, .features = 1, .values = nothing, .none = first_is_none}},
+     2},
+    {"no value that is finite",
+     {{.record = 8, .rows = 1, .features = 2, .values = nothing},
+      {.record = 9, .rows = 1, .features = 2, .values = odd + 1}},
      2},
     {"a text", {{.record = 1, .input = TEXT("read, this"), .texts = texts, .text_count = 1}}, 1},
     {"several texts",
