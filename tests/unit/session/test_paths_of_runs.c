@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system/file.h"
 #include "model_fixture.h"
 #include "ok.h"
 #include "scratch.h"
@@ -11,6 +12,7 @@
 #include "session/run_files/new_folder.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_files/trusted_files.h"
+#include "session/run_folder/run_folder.h"
 
 static const char text[] = "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: "
                            "{size: 64}, batch_size: 8}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: "
@@ -86,7 +88,10 @@ static void what_was_made_is_taken_back(void **state)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct loaded m = load_clean(text);
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct sl_session session = {.model = m.model, .options = {.out_dir = rows[k].out, .threads = 2}};
+        const char *folders[] = {"/p", "/q", "/r"};
+        struct sl_session session = {
+            .model = m.model,
+            .options = {.out_dir = rows[k].out, .threads = 2, .backend_folders = folders, .backend_folder_count = 3}};
         assert_true(rows[k].there == NULL || mkdir(rows[k].there, 0777) == 0);
         ok(sl_new_folder_begin(&session, &err), &err);
         assert_string_equal(session.folder, rows[k].out);
@@ -96,6 +101,15 @@ static void what_was_made_is_taken_back(void **state)
             snprintf(path, sizeof path, "%s/%s", rows[k].out, made[f]);
             assert_true(is_there(path));
         }
+        char *flags = NULL;
+        snprintf(path, sizeof path, "%s/flags.json", rows[k].out);
+        ok(sl_file_read(path, 1 << 16, &flags, NULL, &err), &err);
+        const char *at = flags; /* all of them, in their order */
+        for (int f = 0; f < 3; f++) {
+            at = strstr(at, folders[f]);
+            assert_non_null(at);
+        }
+        free(flags);
         sl_new_folder_discard(&session);
         assert_true(session.lock == NULL);
         assert_true(rows[k].kept == NULL || is_there(rows[k].kept));
@@ -106,6 +120,26 @@ static void what_was_made_is_taken_back(void **state)
         free(session.folder);
         unload(&m);
     }
+}
+
+/* Numbers of runs go on where they have more digits than usual. */
+static void a_thousand_runs_are_not_too_many(void **state)
+{
+    struct sl_model model = {.name = "m", .output = {.dir = "many/{run}"}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *made, *path;
+    (void)state;
+    assert_true(chdir(scratch_folder) == 0 && mkdir("many", 0777) == 0);
+    for (int run = 1; run <= 1000; run++) {
+        char name[32];
+        snprintf(name, sizeof name, "many/%03d", run);
+        assert_int_equal(mkdir(name, 0777), 0);
+    }
+    ok(sl_run_folder_make(&model, NULL, &made, &path, &err), &err);
+    assert_string_equal(path, "many/1001");
+    assert_string_equal(made, "many/1001");
+    free(made);
+    free(path);
 }
 
 /* Whichever of several checkpoints is a link, the folder is refused, and the link is named. */
@@ -149,6 +183,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_utf8_is_named),
         cmocka_unit_test(what_was_made_is_taken_back),
+        cmocka_unit_test(a_thousand_runs_are_not_too_many),
         cmocka_unit_test(a_link_among_checkpoints_is_refused),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);

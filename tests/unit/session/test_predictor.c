@@ -354,6 +354,9 @@ static void whole_models_are_no_streams(void **state)
         {"  - {type: lstm, units: 3, " STEPS "}\n  - {type: gru, units: 3, direction: backward, name: back, " STEPS
          "}\n",
          "`back` (", "runs backward"},
+        {"  - {type: lstm, units: 3, name: first, " STEPS "}\n  - {type: lstm, units: 3, initial_state: first, name: "
+         "second, " STEPS "}\n",
+         "`second` (", "starts from the final state of another layer"},
     };
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         struct seqlstm_session *session = train(cases[c].layers, REFERENCE);

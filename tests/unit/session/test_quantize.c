@@ -511,7 +511,8 @@ static void test_clipped_values_are_counted(void **state)
     struct sl_quantized_layer layers[] = {{.node = "other", .dtype = SEQLSTM_DTYPE_INT8, .scale = 1},
                                           {.node = "a", .dtype = SEQLSTM_DTYPE_INT8, .scale = 51, .shift = 102}};
     const struct sl_quantization quantization = {.layers = layers, .count = 2};
-    static const float inside[2] = {-2.0098f, 3.0098f}, outside[2] = {-2.0099f, 3.0099f}, far[2] = {-7, 2};
+    static const float inside[2] = {-2.0098f, 3.0098f}, outside[2] = {-2.0099f, 3.0099f}, far[2] = {-7, 2},
+                       between[2] = {-3, 3};
     struct sl_clipping clipping;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     (void)state;
@@ -533,9 +534,13 @@ static void test_clipped_values_are_counted(void **state)
     node.slots = hidden_slots; /* its states are not seen */
     ok(watch_fn(watch_context, NULL, &node, &err), &err);
     assert_true(clipping.layers[1].clipped == 5 && clipping.layers[1].values == 10);
+    read_values[X] = between; /* what was farther stays the farthest */
+    ok(watch_fn(watch_context, NULL, &node, &err), &err);
+    assert_true(clipping.layers[1].clipped == 6 && clipping.layers[1].values == 12);
+    assert_true(clipping.layers[1].lowest == -7 && clipping.layers[1].highest == (double)3.0099f);
     node.desc.head.op = SEQLSTM_OP_DENSE;
     ok(watch_fn(watch_context, NULL, &node, &err), &err);
-    assert_true(clipping.layers[1].values == 10 && clipping.layers[0].values == 0);
+    assert_true(clipping.layers[1].values == 12 && clipping.layers[0].values == 0);
     sl_clipping_deinit(&clipping);
     watch_fn = NULL;
     sl_clipping_watch(&clipping, NULL); /* nothing is in int8 */
