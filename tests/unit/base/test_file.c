@@ -397,7 +397,7 @@ static void a_holder_elsewhere_is_no_process_here(void **state)
     assert_int_equal(sl_file_lock_take("lock", &lock, NULL), SEQLSTM_OK);
     assert_int_equal(sl_file_lock_find_process("lock"), getpid());
     FILE *file = fopen("lock", "w");
-    fprintf(file, "process %ld on el\x1bse\xffwhere since\tnow\nand more", (long)getpid());
+    fprintf(file, "process %ld on el\x1bse\x7fwhere since\tnow\nand more", (long)getpid());
     fclose(file);
     assert_true(sl_file_lock_find_holder("lock", holder));
     const char *on = strstr(holder, " on ");

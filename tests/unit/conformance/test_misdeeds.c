@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+#include <seqlstm/ext/footprint.h>
+
 #include "conformance/conformance.h"
 #include "conformance/level.h"
 
@@ -23,6 +25,7 @@ static const struct seqlstm_host *host;
 static const char *fault;
 static union seqlstm_any_desc desc; /* of the newest operation */
 static struct seqlstm_binding *bindings[8];
+static uint32_t modes[8]; /* of the bindings */
 static int binding_count, calls;
 static uint64_t workspace_bytes, reserve_bytes;
 
@@ -63,6 +66,7 @@ static seqlstm_status offend_op_sizes(const struct seqlstm_op *op, struct seqlst
     const seqlstm_status status = inner->op_sizes(op, sizes, err);
     sizes->workspace_bytes += MORE;
     sizes->reserve_bytes += desc.head.mode == SEQLSTM_MODE_TRAINING ? MORE : 0;
+    sizes->packed_bytes = is("forward writes behind the packed weights") ? MORE : 0;
     workspace_bytes = sizes->workspace_bytes;
     reserve_bytes = sizes->reserve_bytes;
     return status;
@@ -73,8 +77,10 @@ static seqlstm_status offend_op_bind(const struct seqlstm_op *op, struct seqlstm
                                      struct seqlstm_error *err)
 {
     const seqlstm_status status = inner->op_bind(op, queue, bind, out, err);
-    if (binding_count < 8)
+    if (binding_count < 8) {
+        modes[binding_count] = desc.head.mode;
         bindings[binding_count++] = *out;
+    }
     return status;
 }
 
@@ -96,7 +102,7 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
     calls++;
     if (is("the second operation computes something else") && binding_count > 1 && binding == bindings[1])
         y[0] += 1e-3f;
-    if (is("inference computes something else") && binding == bindings[1])
+    if (is("inference computes something else") && binding == bindings[1] && modes[1] == SEQLSTM_MODE_INFERENCE)
         y[1] += 1;
     if (is("forward writes behind the workspace"))
         ((char *)args->workspace)[workspace_bytes + 2] = 0;
@@ -106,6 +112,16 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
         ((char *)args->reserve)[reserve_bytes] = 0;
     if (is("forward writes before the reserve"))
         ((char *)args->reserve)[-1] = 0;
+    if (is("forward writes behind the packed weights"))
+        ((char *)(uintptr_t)args->packed)[MORE + 4] = 0;
+    if (is("the workspace is not idle"))
+        ((char *)args->workspace)[workspace_bytes - MORE + 3] = 0;
+    if (is("the reserve is not idle") && args->reserve)
+        ((char *)args->reserve)[reserve_bytes - 1] = 0;
+    if ((is("one member computes something else") && queue->members == 1) ||
+        (is("two members compute something else") && queue->members == 2) ||
+        (is("three members compute something else") && queue->members == 3))
+        y[0] += 1;
     if (is("forward writes before the input"))
         ((char *)args->slots[SEQLSTM_SLOT_DENSE_X])[-17] = 0;
     if (is("backward relies on the workspace"))
@@ -140,6 +156,35 @@ static seqlstm_status offend_backward(struct seqlstm_binding *binding, struct se
     return status;
 }
 
+static seqlstm_status offend_pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots,
+                                  void *packed, const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)op, (void)queue, (void)slots, (void)step, (void)err;
+    memset(packed, 0, MORE);
+    return SEQLSTM_OK;
+}
+
+/* The last bytes of both buffers are idle, it says. */
+static seqlstm_status offend_idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
+                                         const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
+                                         struct seqlstm_error *err)
+{
+    (void)op, (void)axis, (void)err;
+    idle->workspace.at[idle->workspace.count++] =
+        (struct seqlstm_range){sizes->workspace_bytes - MORE, sizes->workspace_bytes - MORE / 2};
+    if (sizes->reserve_bytes > 0)
+        idle->reserve.at[idle->reserve.count++] =
+            (struct seqlstm_range){sizes->reserve_bytes - MORE / 2, sizes->reserve_bytes};
+    return SEQLSTM_OK;
+}
+
+static const void *offend_get_extension(struct seqlstm_instance *instance, const char *id)
+{
+    static const struct seqlstm_footprint footprint = {.struct_size = sizeof footprint,
+                                                       .idle_ranges = offend_idle_ranges};
+    return strcmp(id, SEQLSTM_FOOTPRINT_EXTENSION) == 0 ? &footprint : inner->get_extension(instance, id);
+}
+
 static const struct seqlstm_backend *offend_query(uint32_t host_minor)
 {
     static struct seqlstm_backend table;
@@ -151,6 +196,8 @@ static const struct seqlstm_backend *offend_query(uint32_t host_minor)
     table.op_bind = offend_op_bind;
     table.forward = offend_forward;
     table.backward = offend_backward;
+    table.weights_pack = offend_pack;
+    table.get_extension = offend_get_extension;
     return &table;
 }
 
@@ -188,6 +235,7 @@ static void damage_is_named_by_buffer_and_end(void **state)
         {"forward writes behind the reserve", "backward: it wrote 1 byte behind the end of the reserve"},
         {"forward writes before the reserve", "backward: it wrote 1 byte before the reserve"},
         {"forward writes before the input", "backward: it wrote 17 bytes before x (40 bytes)"},
+        {"forward writes behind the packed weights", "backward: it wrote 5 bytes behind the end of the packed weights"},
         {"backward writes behind a gradient of weights", "backward: it wrote 1 byte behind the end of dw (24 bytes)"},
         {"backward writes before a gradient of inputs", "backward: it wrote 3 bytes before dx (40 bytes)"},
         {"backward writes behind the reserve", "backward: it wrote 9 bytes behind the end of the reserve"},
@@ -210,6 +258,9 @@ static void what_differs_from_call_to_call_is_named(void **state)
          "the same call on the same binding gave other bits the second time"},
         {"dense:same:R5I2O3:f32:flat", "inference computes something else",
          "training with all rates 0 against inference: y[0, 1] is "},
+        {"dense:threads:R5I2O3:f32:flat", "one member computes something else", "1 member: y[0, 0] is "},
+        {"dense:threads:R5I2O3:f32:flat", "two members compute something else", "2 members: y[0, 0] is "},
+        {"dense:threads:R5I2O3:f32:flat", "three members compute something else", "3 members: y[0, 0] is "},
         {"dense:memory:R5I2O3:f32:flat", "a failed operation keeps memory",
          "when allocation 1 failed it kept 1 blocks"},
         {"dense:memory:R5I2O3:f32:flat", "a failed operation has another status",
@@ -219,6 +270,24 @@ static void what_differs_from_call_to_call_is_named(void **state)
         expect(cases[k][0], cases[k][1], cases[k][2]);
         expect(cases[k][0], "", NULL);
     }
+}
+
+static void bytes_of_both_buffers_stay_idle(void **state)
+{
+    (void)state;
+    static const char name[] = "dense:idle:R5I2O3:f32:flat";
+    char detail[160];
+    expect("dense:bwd:R5I2O3:f32:flat", "", NULL); /* which tells the sizes in training */
+    const unsigned long long workspace = workspace_bytes, reserve = reserve_bytes;
+    expect(name, "", NULL);
+    snprintf(detail, sizeof detail,
+             "training: calls touched byte %llu of workspace: idle_ranges said that %llu to %llu of its %llu are idle",
+             workspace - MORE + 3, workspace - MORE, workspace - MORE / 2, workspace);
+    expect(name, "the workspace is not idle", detail);
+    snprintf(detail, sizeof detail,
+             "training: calls touched byte %llu of reserve: idle_ranges said that %llu to %llu of its %llu are idle",
+             reserve - 1, reserve - MORE / 2, reserve, reserve);
+    expect(name, "the reserve is not idle", detail);
 }
 
 /* ---- the level load ---------------------------------------------------------------------------------------------- */
@@ -295,6 +364,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damage_is_named_by_buffer_and_end),
         cmocka_unit_test(what_differs_from_call_to_call_is_named),
+        cmocka_unit_test(bytes_of_both_buffers_stay_idle),
         cmocka_unit_test(files_that_a_backend_needs_are_looked_at),
         cmocka_unit_test(operations_that_a_table_offers_are_known),
     };

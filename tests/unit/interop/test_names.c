@@ -395,6 +395,18 @@ static void names_of_files(void **state)
          SEQLSTM_INVALID_CONFIG,
          "`r_l1/lstm_cell/kernel` of the file belongs to layer `r`, but the model's layer has no such parameter; set "
          "its options as in the file (`layers`, `use_bias`, `direction`)"},
+        {SL_CONVENTION_PYTORCH,
+         {LSTM("rnn.", ""), DENSE("d."), {"rnn.weight_hr_l0", "2,3"}},
+         {.ours = "r", .theirs = "rnn"},
+         SEQLSTM_INVALID_CONFIG,
+         "`rnn.weight_hr_l0` of the file belongs to layer `r`, but the model's layer has no such parameter; set "
+         "its options as in the file (`layers`, `use_bias`, `direction`)"},
+        {SL_CONVENTION_KERAS,
+         {KERAS("r/lstm_cell/"), KERAS_DENSE("d/", ":1")},
+         {0},
+         SEQLSTM_CORRUPT_DATA,
+         "the file holds no `d/kernel` for layer `d`; `--rename THEIRS=d` gives the file's name of the layer; it has "
+         "r/lstm_cell/kernel, r/lstm_cell/recurrent_kernel, r/lstm_cell/bias, d/kernel:1, d/bias:1"},
     };
     open_world("{type: lstm, name: r, units: 3}, {type: dense, name: d, units: from_target}", false);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
