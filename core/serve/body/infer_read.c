@@ -316,6 +316,10 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
                          (long long)tensor->elems);
         SEQLSTM_TRY(job->model->decodes ? keep_text(job, k, text, bytes, err) : add_text(job, k, text, bytes, err));
     }
+    if (tensor->binary && at < tensor->binary_bytes)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the data of `text` have %zu bytes more than the strings that its shape counts",
+                     tensor->binary_bytes - at);
     return SEQLSTM_OK;
 }
 

@@ -313,6 +313,7 @@ static void add_binaries(struct sl_buf *out)
     add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[3]", "11")), text, 11);
     add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[1]", "6")), text, 6);
     add_infer(out, DECODER, INPUTS(BINARY("text", "BYTES", "[2]", "11")), text, 11);
+    add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[1]", "11")), text, 11);
 }
 
 static void test_infer(void **state)
