@@ -87,6 +87,9 @@ static seqlstm_status faulty_supports(const char *device_class, const struct seq
     return SEQLSTM_OK;
 #else
     seqlstm_status rc = inner->supports(device_class, d, answer, err);
+#ifdef FAULT_SLOW_ANSWERS
+    usleep(1500);
+#endif
 #ifdef FAULT_FICKLE
     static int asked;
     if (answer->accepted && asked++ % 2) {

@@ -44,6 +44,7 @@ static const struct planted planted[] = {
     {"shared", "lstm:threads:T7B5I6H9:f32:ragged", "two queues at once gave other bits"},
     {"knows-everything", "lstm:claim:T7B5I6H9:f32:ragged", "which no version defines"},
     {"fickle", "lstm:claim:T7B5I6H9:f32:ragged", "differently when asked again"},
+    {"slow-answers", "lstm:claim:T7B5I6H9:f32:ragged", "us at best, allowed are 1000"},
 #if defined(__x86_64__)
     {"ftz", "dense:inf:R9I5O7:f32:flat", "forward changed the floating-point mode"},
 #endif

@@ -129,14 +129,17 @@ static void check_future_bytes(struct sl_check *check)
         sl_check_fail(check, "a descriptor with an option of the future was accepted");
 }
 
-/* The same question must give the same answer, byte for byte, in less than a millisecond. */
+enum { ASKED = 6, ASKED_MOST = 100, SUPPORTS_MOST_NS = 1000000 };
+
+/* The same question must give the same answer, byte for byte, in less than a millisecond. It is asked again while it
+ * takes longer: another program may have had the processor. */
 static void check_pure(struct sl_check *check)
 {
     const struct sl_subject *s = &check->bench->subject;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_answer answers[2];
     int64_t best = INT64_MAX, allocs = check->bench->host ? check->bench->host->memory.n_allocs : 0;
-    for (int i = 0; i < 6; i++) {
+    for (int i = 0; i < ASKED || (i < ASKED_MOST && best > SUPPORTS_MOST_NS); i++) {
         struct seqlstm_answer *a = &answers[i != 0];
         memset(a, 0, sizeof *a);
         a->struct_size = (uint32_t)sizeof *a;
@@ -149,8 +152,9 @@ static void check_pure(struct sl_check *check)
         if (i > 0 && memcmp(&answers[0], &answers[1], sizeof answers[0]) != 0)
             sl_check_fail(check, "supports answered differently when asked again");
     }
-    if (best > 1000000)
-        sl_check_fail(check, "supports took %lld us at best, allowed are 1000", (long long)(best / 1000));
+    if (best > SUPPORTS_MOST_NS)
+        sl_check_fail(check, "supports took %lld us at best, allowed are %d", (long long)(best / 1000),
+                      SUPPORTS_MOST_NS / 1000);
     if (check->bench->host && check->bench->host->memory.n_allocs != allocs)
         sl_check_fail(check, "supports allocated memory");
 }

@@ -90,7 +90,7 @@ def round_number(match):
 
 
 def decode(reply, data, seeded):
-    """The lines of a reply."""
+    """The lines of a reply. A worker counts as busy until shortly after its last answer."""
     if reply.status == 501:
         return ['< 501']  # libevent has written the rest
     lines = [f'< {reply.status} {reply.headers.get("Content-Type", "")}']
@@ -101,6 +101,7 @@ def decode(reply, data, seeded):
     text = re.sub(r'"created":[1-9]\d+', '"created":TIME', text)
     text = text if seeded else re.sub(r'"cmpl-\w+"', '"cmpl-RANDOM"', text)
     text = re.sub(r'^(seqlstm_(?:queue|batch)_seconds_(?:bucket\{le="[\d.e-]+"\}|sum)) .*', r'\1 TIME', text, flags=re.M)
+    text = re.sub(r'^(seqlstm_busy_workers) .*', r'\1 COUNT', text, flags=re.M)
     text = re.sub(r'(<td>(?:seconds|milliseconds of a mean batch)</td><td>)[\d.]+', r'\1TIME', text)
     lines += re.sub(r'-?\d+\.\d+(?:[eE][-+]?\d+)?', round_number, text).splitlines()
     if size < len(data):
