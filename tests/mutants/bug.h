@@ -17,7 +17,9 @@
 #define BUG_SHARED __attribute__((weak, visibility("hidden")))
 
 #pragma GCC diagnostic push
+#ifndef __cplusplus
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
+#endif
 
 /* other names, so that no source has a name of its own taken away */
 extern int bug_open(const char *path, int flags, ...) __asm__("open");

@@ -220,8 +220,8 @@ def hunt(state, tests, bugs, options, late):
 
 def planted(source):
     """The bugs of the sources: number, file and line."""
-    done = subprocess.run(['git', '-C', source, 'grep', '-nP', r'\b(BUG|bug_is)\(\d+', '--', '*.[ch]', '*.cc', '*.py', '*.in'],
-                          capture_output=True, text=True)
+    patterns = ('*.[ch]', '*.cc', '*.cu', '*.cuh', '*.py', '*.in')
+    done = subprocess.run(['git', '-C', source, 'grep', '-nP', r'\b(BUG|bug_is)\(\d+', '--', *patterns], capture_output=True, text=True)
     found = {}
     for line in done.stdout.splitlines():
         file, number, text = line.split(':', 2)
@@ -263,9 +263,11 @@ def choose(build, state, options):
     cases = collections.Counter(test.whole for test in found)
     for test in found:
         test.guess = state.seconds.get(test.name, earlier.get(test.whole, test.limit) / cases[test.whole])
+        test.known = test.name in state.seconds or test.whole in earlier
     return sorted((test for test in found
                    if (not options.suite or set(test.suites) & set(options.suite)) and not set(test.suites) & set(options.without)
-                   and (not options.test or {test.name, test.whole} & set(options.test)) and test.guess <= options.longest),
+                   and (not options.test or {test.name, test.whole} & set(options.test))
+                   and (not test.known or test.guess <= options.longest)),
                   key=lambda test: test.guess)
 
 
@@ -284,7 +286,7 @@ def main():
     parser.add_argument('-j', '--jobs', type=int, default=2)
     parser.add_argument('--seed', type=int, default=1, help='of plant')
     parser.add_argument('--seconds', type=float, default=float('inf'))
-    parser.add_argument('--longest', type=float, default=float('inf'), help='tests that take longer are left out')
+    parser.add_argument('--longest', type=float, default=float('inf'), help='tests that are known to take longer are left out')
     parser.add_argument('--times', type=pathlib.Path, help='testlog.json of an earlier `meson test`: how long tests take')
     parser.add_argument('--suite', action='append', default=[])
     parser.add_argument('--without', action='append', default=[], help='a suite that is left out')
