@@ -81,9 +81,7 @@ static seqlstm_status faulty_supports(const char *device_class, const struct seq
     answer->accepted = 1;
     answer->variant_count = 1;
     strcpy(answer->variants[0], "loops");
-    (void)device_class;
-    (void)d;
-    (void)err;
+    (void)device_class, (void)d, (void)err;
     return SEQLSTM_OK;
 #else
     seqlstm_status rc = inner->supports(device_class, d, answer, err);
@@ -252,9 +250,7 @@ static seqlstm_status faulty_idle_ranges(const struct seqlstm_op *op, const stru
                                          const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
                                          struct seqlstm_error *err)
 {
-    (void)op;
-    (void)axis;
-    (void)err;
+    (void)op, (void)axis, (void)err;
     uint64_t end = sizes->workspace_bytes;
 #ifdef FAULT_IDLE_BEYOND
     end++;
