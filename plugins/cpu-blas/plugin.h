@@ -51,10 +51,10 @@ struct seqlstm_op {
     const struct blas_rowmath *math;
     union seqlstm_any_desc desc; /* zero where the host's descriptor is shorter */
     bool training;
-    uint32_t variant;        /* index into the answer's variants */
-    bool on_tiles;           /* whether the variant uses tiles */
-    struct blas_tiled tiled; /* how its products are computed (multiply.h) */
-    const struct blas_recurrent_kernels *kernels;
+    uint32_t variant;                             /* index into the answer's variants */
+    bool on_tiles;                                /* whether the variant uses tiles */
+    struct blas_tiled tiled;                      /* how its products are computed (multiply.h) */
+    const struct blas_recurrent_kernels *kernels; /* for products on packed weights */
     struct blas_recurrent *recurrent;
 };
 

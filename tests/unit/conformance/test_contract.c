@@ -16,9 +16,7 @@
 #include <seqlstm/ext/footprint.h>
 #include <seqlstm/ext/recorder.h>
 
-#include "conformance/conformance.h"
-
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+#include "offender.h"
 
 static const struct seqlstm_backend *inner;
 static const struct seqlstm_host *host;
@@ -240,24 +238,9 @@ static const struct seqlstm_backend *offend_query(uint32_t host_minor)
 /* Runs the check with the fault in force. NULL: it passes. */
 static void expect(const char *name, const char *with, const char *detail)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", offend_query}};
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_conformance_report *report = NULL;
-    const struct sl_conformance_request request = {.file = "reference",
-                                                   .builtins = builtins,
-                                                   .builtin_count = 1,
-                                                   .reference = seqlstm_reference_query_v0,
-                                                   .cases = &name,
-                                                   .case_count = 1};
     fault = with;
     opens = rounds = stops = 0;
-    if (sl_conformance_run(&request, &report, &err) != SEQLSTM_OK)
-        fail_msg("%s: %s", with, err.message);
-    const struct sl_check_result *result = &sl_conformance_report_get(report, 0)->check;
-    if (result->verdict != (detail ? SL_VERDICT_FAIL : SL_VERDICT_PASS) || strcmp(result->detail, detail ? detail : ""))
-        fail_msg("%s, %s: %s '%s', expected '%s'", name, with, sl_verdict_name(result->verdict), result->detail,
-                 detail ? detail : "");
-    sl_conformance_report_destroy(report);
+    offender_expect(offend_query, name, with, detail, true);
 }
 
 static void every_offender_against_the_contract_is_named(void **state)

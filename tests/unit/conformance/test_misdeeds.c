@@ -13,10 +13,8 @@
 
 #include <seqlstm/ext/footprint.h>
 
-#include "conformance/conformance.h"
+#include "offender.h"
 #include "conformance/level.h"
-
-const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
 enum { MORE = 64 };
 
@@ -204,25 +202,9 @@ static const struct seqlstm_backend *offend_query(uint32_t host_minor)
 /* Runs the case with the fault in force. NULL: it passes. */
 static void expect(const char *name, const char *with, const char *detail)
 {
-    static const struct sl_backend_builtin builtins[] = {{"reference", offend_query}};
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_conformance_report *report = NULL;
-    const struct sl_conformance_request request = {.file = "reference",
-                                                   .builtins = builtins,
-                                                   .builtin_count = 1,
-                                                   .reference = seqlstm_reference_query_v0,
-                                                   .cases = &name,
-                                                   .case_count = 1};
     fault = with;
     binding_count = calls = 0;
-    if (sl_conformance_run(&request, &report, &err) != SEQLSTM_OK)
-        fail_msg("%s: %s", with, err.message);
-    const struct sl_check_result *result = &sl_conformance_report_get(report, 0)->check;
-    if (result->verdict != (detail ? SL_VERDICT_FAIL : SL_VERDICT_PASS) ||
-        strncmp(result->detail, detail ? detail : "", detail ? strlen(detail) : 1) != 0)
-        fail_msg("%s, %s: %s '%s', expected '%s'", name, with, sl_verdict_name(result->verdict), result->detail,
-                 detail ? detail : "");
-    sl_conformance_report_destroy(report);
+    offender_expect(offend_query, name, with, detail, false);
 }
 
 static void damage_is_named_by_buffer_and_end(void **state)

@@ -256,7 +256,7 @@ static void mpi_ends_when_all_have_left(void **state)
 {
     static const struct {
         bool begun, failed, aborted;
-        int other, dead; /* the last notice of rank 3, and who has died; ranks 0 and 1 have left */
+        int other, dead; /* the last notice of rank 3, and the rank that has died; ranks 0 and 1 have left */
         int told, freed, finals;
     } cases[] = {{true, false, false, MPI_NOTICE_LEFT, -1, MPI_NOTICE_LEFT, 3, 1},
                  {false, false, false, MPI_NOTICE_LEFT, -1, MPI_NOTICE_LEFT, 3, 0},
