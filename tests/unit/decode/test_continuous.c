@@ -265,7 +265,8 @@ static void each_source_is_written_as_alone(void **state)
     }
 }
 
-/* The same sources again and again take no more memory. (Sanitizers count in their own way, and find what leaks.) */
+/* The same sources again and again take no more memory: 16 bytes kept for each would be twice the bound, which leaves
+ * room for freed blocks that the C library keeps at hand. (Sanitizers count in their own way, and find what leaks.) */
 static void what_sources_take_is_given_back(void **state)
 {
     (void)state;
@@ -277,11 +278,11 @@ static void what_sources_take_is_given_back(void **state)
     team.request.config = &configs[1];
     write_alone(&team);
     ok(sl_continuous_create(&team.request, &continuous, &err), &err);
-    for (int k = 0; k < 50; k++) {
+    for (int k = 0; k < 510; k++) {
         play_once(&team, "again", continuous, 1, false, true);
         before = k == 9 ? mallinfo2().uordblks : before;
     }
-    assert_true(mallinfo2().uordblks < before + 2048); /* 200 sources were there meanwhile */
+    assert_in_range(mallinfo2().uordblks, 0, before + (size_t)500 * B * 8);
     sl_continuous_destroy(continuous);
     close_team(&team);
 }
