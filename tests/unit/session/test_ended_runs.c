@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the folder of a run that has ended says of it, from results that the test makes up: summary.json and report.html
+ * as a whole. */
+#include "golden.h"
+#include "model_fixture.h"
+
+#include <jansson.h>
+#include <math.h>
+
+#include "base/value/buf.h"
+#include "exec/exec.h"
+#include "ok.h"
+#include "runs/metric_rows.h"
+#include "scratch.h"
+#include "session/record/session_record.h"
+#include "session/report/examples.h"
+#include "session/report/report.h"
+#include "session/run_folder/plan_json.h"
+#include "session/run_folder/summary.h"
+#include "timeline/print.h"
+
+/* ---- what the session holds -------------------------------------------------------------------------------------- */
+
+enum { CALLS = 3 };
+
+static struct sl_exec_captures captures;
+static const struct sl_exec_timing timing[CALLS] = {
+    {.calls = 1, .rows = 300}, {.calls = 1, .rows = 1234}, {.calls = 1, .rows = 7}};
+
+const struct sl_exec_timing *__wrap_sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
+const struct sl_exec_captures *__wrap_sl_exec_get_captures(const struct sl_exec *exec);
+const char *__wrap_sl_backend_get_id(const struct sl_backend *backend);
+struct json_t *__wrap_sl_metric_rows_read(const char *folder);
+void __wrap_sl_session_write_plan_table(const struct sl_session *session, const struct sl_plan *plan, bool brief,
+                                        struct sl_buf *out);
+void __wrap_sl_timeline_print_section(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
+                                      struct sl_buf *out);
+
+const struct sl_exec_timing *__wrap_sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count)
+{
+    (void)exec;
+    *out_count = CALLS;
+    return timing;
+}
+
+const struct sl_exec_captures *__wrap_sl_exec_get_captures(const struct sl_exec *exec)
+{
+    (void)exec;
+    return &captures;
+}
+
+const char *__wrap_sl_backend_get_id(const struct sl_backend *backend)
+{
+    return (const char *)backend;
+}
+
+/* Validation is best after update 4. */
+struct json_t *__wrap_sl_metric_rows_read(const char *folder)
+{
+    (void)folder;
+    return json_loads("[{\"split\": \"valid\", \"span\": \"validation\", \"update\": 2, \"epoch\": 1, \"metrics\": "
+                      "{\"loss\": 3}}, {\"split\": \"valid\", \"span\": \"validation\", \"update\": 4, \"epoch\": 2, "
+                      "\"metrics\": {\"loss\": 1}}, {\"split\": \"valid\", \"span\": \"validation\", \"update\": 6, "
+                      "\"epoch\": 3, \"metrics\": {\"loss\": 2}}]",
+                      0, NULL);
+}
+
+void __wrap_sl_session_write_plan_table(const struct sl_session *session, const struct sl_plan *plan, bool brief,
+                                        struct sl_buf *out)
+{
+    (void)session;
+    sl_buf_printf(out, "%s plan of %d calls, <first>\n", brief ? "brief" : "whole", plan->call_count);
+}
+
+void __wrap_sl_timeline_print_section(const struct sl_timeline *timeline, const struct sl_timeline_advices *advices,
+                                      struct sl_buf *out)
+{
+    (void)timeline, (void)advices;
+    sl_buf_append_text(out, "<p>the profile</p>\n");
+}
+
+/* ---- what is written --------------------------------------------------------------------------------------------- */
+
+static struct sl_buf out;
+
+/* Of pages the part below the styles: their own tests look at these. */
+static void add_file(const struct sl_session *session, const char *name)
+{
+    char path[256], *text;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    snprintf(path, sizeof path, "%s/%s", session->folder, name);
+    ok(sl_file_read(path, 1 << 20, &text, NULL, &err), &err);
+    const char *shown = strstr(text, "<h1>");
+    if (shown) {
+        assert_non_null(strstr(text, sl_report_style));
+        assert_int_equal(strstr(text, sl_timeline_style) != NULL, session->timeline != NULL);
+    }
+    shown = shown ? shown : text;
+    for (const char *at; (at = strstr(shown, session->folder)) != NULL; shown = at + strlen(session->folder))
+        sl_buf_printf(&out, "%.*sFOLDER", (int)(at - shown), shown);
+    sl_buf_append_text(&out, shown);
+    free(text);
+}
+
+static struct sl_node nodes[CALLS] = {{.name = "first"}, {.name = "<second>"}, {.name = "third"}};
+static const char *const backends[CALLS] = {"one", "two", "one"}, *const variants[CALLS] = {"slow", "quick", "tiled"};
+
+static void add_run(const char *title, enum sl_padding padding, bool profiled, const struct sl_run_result *result)
+{
+    static char timeline;
+    struct loaded m = load_clean("seqlstm: 1\nname: shown\n"
+                                 "data: {type: generator, name: adding_problem, length: 5, train: {size: 8}, "
+                                 "batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n"
+                                 "  - {type: dense, units: from_target}\ntrain: {loss: mse, epochs: 1}\n");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_call calls[CALLS];
+    memset(calls, 0, sizeof calls);
+    for (int c = 0; c < CALLS; c++) {
+        calls[c].node = &nodes[c];
+        calls[c].backend = (struct sl_backend *)(uintptr_t)backends[c];
+        calls[c].variant = variants[c];
+    }
+    struct sl_plan plan = {.calls = calls, .call_count = CALLS};
+    struct sl_session session = {
+        .model = m.model, .folder = scratch_folder, .timeline = profiled ? (void *)&timeline : NULL};
+    m.model->data.batching.padding = padding;
+    session.train.plan = &plan;
+    sl_buf_printf(&out, "== %s\n", title);
+    ok(sl_run_folder_write_summary(&session, result, &err), &err);
+    sl_report_write(&session, result);
+    add_file(&session, "summary.json");
+    add_file(&session, "report.html");
+    unload(&m);
+}
+
+#define METRICS(...)                                                                                                   \
+    {                                                                                                                  \
+        .count = sizeof((const struct sl_metric_value[]){__VA_ARGS__}) / sizeof(struct sl_metric_value), .items = {    \
+            __VA_ARGS__                                                                                                \
+        }                                                                                                              \
+    }
+
+static void runs_are_told_as_they_ended(void **state)
+{
+    (void)state;
+    struct sl_examples *examples = calloc(1, sizeof *examples);
+    assert_non_null(examples);
+    examples->kind = SL_EXAMPLES_VALUES;
+    examples->split = SL_SPLIT_TEST;
+    examples->rows = examples->worst_count = 1;
+    examples->worst[0] = (struct sl_example){.error = 3, .record = 6, .actual = -1, .predicted = -4};
+    struct sl_run_result result = {.has_test = true,
+                                   .examples = examples,
+                                   .seconds = 100,
+                                   .test = METRICS({"loss", 0.75, NULL}, {"mae", NAN, NULL}, {"bleu", 31.5, "BLEU|v:2"},
+                                                   {"chrf", 41.25, "chrF|v:3"}),
+                                   .train = {.end = SL_END_EARLY_STOPPING,
+                                             .progress = {.updates = 6, .epochs = 3.5, .tokens = 1200, .seconds = 55},
+                                             .made = 4,
+                                             .overflows = 3,
+                                             .train = METRICS({"loss", 0.5, NULL}, {"mae", 0.25, NULL}),
+                                             .has_valid = true,
+                                             .valid = METRICS({"loss", 1, NULL}, {"mae", 0.125, NULL},
+                                                              {"r2", -INFINITY, NULL}, {"bleu", 30, "BLEU|v:1"}),
+                                             .restored = true,
+                                             .best_update = 2,
+                                             .best_epochs = 1.25,
+                                             .spent_seconds = 40,
+                                             .validation_seconds = 9.5,
+                                             .wait_seconds = 8,
+                                             .wait_share = 0.2}};
+    captures = (struct sl_exec_captures){.captured = 5,
+                                         .launched = 50,
+                                         .uncaptured = 2,
+                                         .ahead = 40,
+                                         .gaps = 12,
+                                         .idle_ns = 2.5e9,
+                                         .refusal = "no memory"};
+    add_run("stopped early, the best weights are back", SL_PADDING_NONE, true, &result);
+    struct sl_run_result again = {.seconds = 2, .train = {.train = METRICS({"loss", 5, NULL})}};
+    again.train.progress = (struct sl_progress){.updates = 6, .epochs = 3, .tokens = 1200, .seconds = 55};
+    captures = (struct sl_exec_captures){.captured = 0};
+    add_run("evaluated again: what was said of the training stays", SL_PADDING_NONE, false, &again);
+    result.examples = NULL;
+    result.has_test = result.train.restored = false;
+    result.train.end = SL_END_EPOCHS;
+    result.train.made = result.train.progress.updates;
+    result.train.wait_seconds = 60; /* more than was spent */
+    result.seconds = 49;            /* less than its parts */
+    add_run("no test, batches are padded", SL_PADDING_LONGEST, false, &result);
+    result.train.has_valid = false;
+    result.train.end = SL_END_DIVERGED;
+    snprintf(result.train.reason, sizeof result.train.reason, "the loss is \"infinite\"");
+    result.train.train.items[0].value = INFINITY;
+    result.train.made = 2; /* of six */
+    add_run("no validation, diverged after a resume with padding", SL_PADDING_BATCH, false, &result);
+    assert_false(out.failed);
+    golden_expect("reports/ended_runs.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+    free(examples);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(runs_are_told_as_they_ended),
+    };
+    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+}
