@@ -123,6 +123,12 @@ bool sl_reader_was_said(const struct sl_node *map, const char *key)
     return value != NULL && !value->is_default;
 }
 
+bool sl_reader_was_refused(const struct sl_node *map, const char *key)
+{
+    const struct sl_node *value = sl_node_find(map, key);
+    return value != NULL && value->refused;
+}
+
 struct sl_place sl_reader_get_place(const struct sl_node *map, const char *key)
 {
     const struct sl_pair *pair = sl_node_find_pair(map, key);

@@ -59,6 +59,9 @@ bool sl_reader_expand(struct sl_reader *reader, struct sl_node *node, const char
 /* Whether the user gave `key` in this map. */
 bool sl_reader_was_said(const struct sl_node *map, const char *key);
 
+/* Whether the value of `key` in this map could not be read: what depends on it is then not another error. */
+bool sl_reader_was_refused(const struct sl_node *map, const char *key);
+
 /* Whether this map has a key of another framework, or a misspelt one, that means `key`: then a missing `key` is not
  * another error. */
 bool sl_reader_is_misspelt(const struct sl_section *section, const struct sl_node *map, const char *key);

@@ -115,14 +115,20 @@ static bool check_fixed(struct sl_reader *reader, const struct sl_option *option
     return false;
 }
 
-void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+static void read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    if (!check_fixed(reader, option, node))
-        return;
     if (option->kind == SL_VALUE_SECTION)
         sl_reader_read_section(reader, option->section, node, field);
     else if (option->kind == SL_VALUE_CUSTOM)
         option->custom->read(reader, option, node, field);
     else
         sl_reader_read_scalar(reader, option, node, field);
+}
+
+void sl_reader_read_value(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
+{
+    const size_t errors = reader->errors;
+    if (check_fixed(reader, option, node))
+        read_value(reader, option, node, field);
+    node->refused |= reader->errors > errors;
 }

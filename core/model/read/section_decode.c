@@ -60,7 +60,8 @@ void sl_model_check_decode(struct sl_reader *reader, struct sl_node *root, const
     if (node == NULL || node->kind != SL_NODE_MAP)
         return;
     bool draws = sl_node_find(node, "temperature") != NULL;
-    sl_reader_drop_idle(reader, root, "decode", model->encoder_count > 0, "a model of `encoder` and `decoder`");
+    sl_reader_drop_idle(reader, root, "decode", model->encoder_count > 0 || sl_reader_was_refused(root, "model"),
+                        "a model of `encoder` and `decoder`");
     sl_reader_drop_idle(reader, node, "top_k", draws, "`temperature`");
     sl_reader_drop_idle(reader, node, "top_p", draws, "`temperature`");
     /* a saved run has the default written out, and may be decoded with another beam */

@@ -372,7 +372,7 @@ void sl_model_check_data(struct sl_reader *reader, struct sl_node *root, struct 
         sl_reader_report(reader, "E0309", sl_reader_get_place(data, "train"),
                          "write `model: {encoder: […], decoder: […]}`", NULL,
                          "these data are pairs of source and target: they need a model of encoder and decoder");
-    if (model->data.pairs && specials != NULL)
+    if (model->data.pairs && specials != NULL && !sl_reader_was_refused(data, "tokenizer"))
         check_marks(reader, specials->place, tokenizer);
     if (!unk && specials != NULL && (tokenizer->vocab_size > 0 || tokenizer->min_count > 1))
         sl_reader_report(reader, "E0317", specials->place, NULL, NULL,

@@ -29,6 +29,8 @@ static void check_loss(const struct check *c)
     enum sl_activation_kind activation = sl_model_get_output_activation(c->model)->kind;
     const char *loss = sl_loss_kind_get_name(train->loss.kind);
     bool classes = is_class_loss(train->loss.kind);
+    if (sl_reader_was_refused(c->train, "loss"))
+        return;
     if (classes == (train->task == SL_TASK_REGRESS)) {
         sl_reader_report(c->reader, "E0309", get_value_place(c->train, "loss"), NULL,
                          classes ? "regression takes mse, mae or huber"

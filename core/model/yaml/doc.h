@@ -36,6 +36,7 @@ struct sl_node {
     enum sl_node_kind kind;
     bool quoted;     /* a scalar in quotes or a block: text, never a number or a YAML keyword */
     bool is_default; /* added by the schema, not given by the user */
+    bool refused;    /* reading it, or what is in it, has reported an error */
     struct sl_place place;
     const char *folder;     /* what relative paths in it are relative to; NULL: the current folder */
     const char *text;       /* scalar, NUL-terminated, holds no NUL */

@@ -286,6 +286,37 @@ static void a_misspelt_end_is_no_missing_end(void **state)
     CHECK(rules);
 }
 
+#define OUT   "{type: output, activation: softmax}"
+#define MARKS "{type: whitespace, specials: [bos, eos]}"
+#define SIDES(decoder, tokenizer, loss, more)                                                                          \
+    "seqlstm: 1\n"                                                                                                     \
+    "data: {train: {type: lines, source: s.txt, target: t.txt}, tokenizer: " tokenizer ", batch_size: 4}\n"            \
+    "model:\n"                                                                                                         \
+    "  encoder: [{type: embedding, dim: 4}, {type: lstm, units: 4}]\n"                                                 \
+    "  decoder: [{type: embedding, dim: 4}, {type: lstm, units: 4, return_sequences: true}, " decoder "]\n" more       \
+    "train: {epochs: 1, loss: " loss "}\n"                                                                             \
+    "decode: {beam: 2}\n"
+
+/* What depends on a value that could not be read is no error beside it. */
+static void a_value_that_could_not_be_read_is_the_only_error(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {SIDES(OUT, MARKS, "cross_entropy", ""), ""},
+        {SIDES(OUT ", 7", MARKS, "cross_entropy", ""), "error[E0102]: `type` has no value `7`\n5:125\n"},
+        {SIDES(OUT, MARKS, "cross_entropy", "  dec: 1\n"),
+         "error[E0203]: unknown key `dec` in a model of encoder and decoder\n6:3\n= help: did you mean `decoder`?\n"},
+        {SIDES(OUT, "{typ: whitespace}", "cross_entropy", ""), "error[E0206]: the tokenizer needs a `type`\n2:71\n"},
+        {SIDES(OUT, "nosuch", "cross_entropy", ""), "error[E0102]: `tokenizer` has no value `nosuch`\n2:71\n"},
+        {SIDES(OUT, MARKS, "{typ: cross_entropy}", ""), "error[E0206]: the loss needs a `type`\n6:26\n"},
+        {SIDES(OUT, MARKS, "nosuch", ""), "error[E0102]: `loss` has no value `nosuch`\n6:26\n"},
+        {SIDES(OUT, "{type: whitespace, specials: [bos]}", "mse", ""),
+         "error[E0317]: a decoder needs the special tokens `bos` and `eos`\n2:100\nerror[E0309]: the loss `mse` does "
+         "not fit the task `seq2seq`\n6:26\n"},
+    };
+    CHECK(rules);
+}
+
 #define TIMED(more) TABLE("inputs: [x], targets: [y], window: {length: 3}, time: {column: t, " more "}", "false", "")
 #define DROPPING(more)                                                                                                 \
     TABLE("inputs: [x], targets: [y], window: {length: 3}, missing: drop, time: {column: t, " more "}", "false", "")
@@ -371,6 +402,7 @@ int main(void)
         cmocka_unit_test(the_smaller_limit_of_the_lengths_counts),
         cmocka_unit_test(idle_keys_of_a_saved_run_are_left_out),
         cmocka_unit_test(a_misspelt_end_is_no_missing_end),
+        cmocka_unit_test(a_value_that_could_not_be_read_is_the_only_error),
         cmocka_unit_test(gaps_need_a_step_or_rows_that_are_left_out),
         cmocka_unit_test(a_written_value_has_its_origin_and_its_letters),
         cmocka_unit_test(an_overlay_that_is_missing_is_the_reason),
