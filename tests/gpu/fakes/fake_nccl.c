@@ -85,12 +85,9 @@ static void pause_ms(long ms)
 /* False: the communicator was aborted. */
 static bool wait_for(const struct ncc_comm *comm, const _Atomic uint64_t *counter, uint64_t value)
 {
-    while (atomic_load(counter) < value) {
-        if (atomic_load(&comm->aborted))
-            return false;
+    while (atomic_load(counter) < value && !atomic_load(&comm->aborted))
         pause_ms(0);
-    }
-    return true;
+    return !atomic_load(&comm->aborted); /* also where the others come after the abort */
 }
 
 static bool meet(struct ncc_comm *comm)
