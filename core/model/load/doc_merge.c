@@ -134,7 +134,9 @@ static seqlstm_status resolve_includes(struct sl_arena *arena, bool includes, st
         SEQLSTM_TRY(load_include(arena, include->kind == SL_NODE_LIST ? include->items[i] : include, diagnostics,
                                  &merged, err));
     sl_node_remove(*root, "include");
-    *root = sl_doc_overlay(arena, sl_site_top, merged, *root);
+    if ((*root)->count > 0 || merged == NULL) /* a file that only includes others says nothing of its own */
+        merged = sl_doc_overlay(arena, sl_site_top, merged, *root);
+    *root = merged;
     if (*root == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to merge the included files");
     return SEQLSTM_OK;
