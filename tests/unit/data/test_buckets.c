@@ -170,6 +170,7 @@ static void test_greedy_and_lists(void **state)
     assert_int_equal(edges.count, 4); /* 6 holds nothing; the longest is added */
     assert_int_equal(edges.lengths[2], 8);
     assert_int_equal(edges.lengths[3], 9);
+    assert_true(edges.cost == 2 + 3 + 7 + 9);
     assert_int_equal(sl_edges_find(edges.lengths, 4, 1), 0);
     assert_int_equal(sl_edges_find(edges.lengths, 4, 3), 1);
     assert_int_equal(sl_edges_find(edges.lengths, 4, 9), 3);

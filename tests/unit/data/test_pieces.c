@@ -181,6 +181,37 @@ static void test_pieces_are_counted(void **state)
     data_close(&o);
 }
 
+/* Source and target may each have a model; a run tells both files, and where they are one, the one. */
+static void test_files_of_both_sides(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    static const char *const names[] = {"a", "b", "target.model", "source.model"};
+    for (int k = 0; k < 2; k++) {
+        struct sl_pieces *pieces = NULL;
+        size_t bytes;
+        assert_int_equal(learn(SIZE - k, SL_PIECES_BPE, &pieces, NULL), SEQLSTM_OK);
+        const void *model = sl_pieces_get_model(pieces, &bytes);
+        data_write_bytes(names[2 + k], model, bytes);
+        sl_pieces_close(pieces);
+    }
+    data_write("a", "tap pat\njog\n");
+    data_write("b", "emu\ntap tap\n");
+    struct data_open o = data_open_train("type: lines, train: {source: a, target: b}, batch_size: 2, tokenizer: {type: "
+                                         "sentencepiece, model: target.model}, source_tokenizer: {type: sentencepiece, "
+                                         "model: source.model}",
+                                         MODEL_PAIRS, PAIRS);
+    const struct sl_string_list files = sl_dataset_get_files(o.train);
+    assert_int_equal(files.count, 4);
+    for (size_t k = 0; k < files.count; k++)
+        assert_string_equal(strrchr(files.items[k], '/') + 1, names[k]);
+    /* three specials of the target, one of the source, and one unknown piece less */
+    assert_int_equal(sl_vocabulary_get_size(sl_data_state_find_vocabulary(o.state)), SIZE - 1 + 3 - 1);
+    assert_int_equal(sl_vocabulary_get_size(sl_data_state_find_source_vocabulary(o.state)), SIZE - 2 + 1 - 1);
+    data_close(&o);
+}
+
 static void test_what_is_no_model(void **state)
 {
     (void)state;
@@ -218,7 +249,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_lines_are_learned_from), cmocka_unit_test(test_texts_are_cut),
         cmocka_unit_test(test_pieces_are_counted),         cmocka_unit_test(test_pieces_in_a_state),
-        cmocka_unit_test(test_what_is_no_model),
+        cmocka_unit_test(test_what_is_no_model),           cmocka_unit_test(test_files_of_both_sides),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }

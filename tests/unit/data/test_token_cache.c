@@ -321,6 +321,13 @@ static void test_what_tokens_depend_on(void **state)
     assert_int_equal(after.st_ino, before.st_ino);
     sl_token_file_close(again);
     assert_int_equal(stat(text_path, &text), 0);
+    const struct timespec later[2] = {text.st_atim, {text.st_mtim.tv_sec + 7, text.st_mtim.tv_nsec}};
+    assert_int_equal(utimensat(AT_FDCWD, text_path, later, 0), 0); /* the same bytes, written again */
+    again = open_cache(&cases[0].tokenizer, true, 1, 0, &err, SEQLSTM_OK);
+    assert_int_equal(sl_token_file_get_header(again)->source.mtime_ns -
+                         sl_token_file_get_header(first)->source.mtime_ns,
+                     INT64_C(7000000000));
+    sl_token_file_close(again);
     data_write("text.txt", "A a, b\nbbc a\n");
     assert_int_equal(utimensat(AT_FDCWD, text_path, (struct timespec[2]){text.st_atim, text.st_mtim}, 0), 0);
     struct sl_token_file *other = open_cache(&cases[0].tokenizer, true, 1, 0, &err, SEQLSTM_OK);
