@@ -126,6 +126,10 @@ static void equals_are_in_order(void **state)
     rule.top_k = CLASSES + 1; /* more than there are */
     assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0, scratch), 1);
     assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.999, scratch), 2);
+    rule = (struct sl_sample_rule){1, CLASSES - 1, 1, {{4, 5, 2}, 3}}; /* more than there are without those */
+    for (int k = 0; k < CLASSES; k++)
+        scratch[k] = (struct sl_sample_candidate){5, 0.5};
+    assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.999, scratch), 0);
 }
 
 /* Without a limit twice the source and ten; numbers that draw are in [0, 1) and differ by what they depend on. */
@@ -138,6 +142,11 @@ static void limits_and_numbers(void **state)
     assert_int_equal(sl_decoder_get_limit(&config, INT64_C(1) << 40), INT32_MAX);
     config.max_length = 5;
     assert_int_equal(sl_decoder_get_limit(&config, 7), 5);
+    config.max_length = 100; /* also above what it would be without it */
+    assert_int_equal(sl_decoder_get_limit(&config, 7), 100);
+    assert_int_equal(sl_decoder_get_limit(&config, 1000), 100);
+    config.max_length = INT64_C(1) << 40;
+    assert_int_equal(sl_decoder_get_limit(&config, 7), INT32_MAX);
     double sum = 0;
     for (int64_t record = 0; record < 500; record++)
         for (int64_t step = 0; step < 4; step++) {

@@ -230,6 +230,7 @@ static const struct {
     {TEXTS, INPUTS(TEXT("[2]", "[\"a zebra\",\"\"]"))},
     {TEXTS, INPUTS(TEXT("[1]", "[\"a b c\"]"))},
     {TEXTS, INPUTS(TEXT("[1]", "[\"a b c a\"]"))},
+    {TEXTS, INPUTS(TEXT("[2]", "[\"c\",\"a b c a b\"]"))},
     {TEXTS, INPUTS(TEXT("[0]", "[]"))},
     {TEXTS, INPUTS(TEXT("[2]", "[\"a\"]"))},
     {TEXTS, INPUTS(TEXT("[1]", "[7]"))},
@@ -254,6 +255,8 @@ static const struct {
     {VALUES, MORE(ONE, "\"outputs\":[{}]")},
     {VALUES, MORE(ONE, "\"outputs\":[{\"name\":\"y\",\"parameters\":{\"binary_data\":true}}]")},
     {VALUES, MORE(ONE, "\"parameters\":{\"binary_data_output\":true}")},
+    {VALUES, MORE(X("FP32", "[0,2]", "[]"), "\"parameters\":{\"binary_data_output\":true}")},
+    {TEXTS, MORE(TEXT("[0]", "[]"), "\"parameters\":{\"binary_data_output\":true},\"outputs\":[{\"name\":\"label\"}]")},
     {VALUES, MORE(ONE, "\"parameters\":{\"binary_data_output\":true},\"outputs\":[{\"name\":\"y\",\"parameters\":"
                        "{\"binary_data\":false}}]")},
     {TEXTS, MORE(TEXT("[2]", "[\"a b\",\"c\"]"), "\"outputs\":[{\"name\":\"label\"}]")},
@@ -289,6 +292,7 @@ static void add_binaries(struct sl_buf *out)
     const double doubles[] = {INFINITY, 0.1, 3.4e38, -3.5e38};
     const int32_t small[] = {4, 0}, low[] = {-1, 0};
     const int64_t large[] = {3, 1};
+    const int64_t wide[] = {INT64_C(1) << 32 | 3, 1}, wide_length = INT64_C(1) << 32 | 2;
     const char text[] = "\x03\0\0\0a b\x00\0\0\0";
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP32", "[1,2]", "8")), floats, 8);
     add_infer(out, VALUES, INPUTS(BINARY("x", "FP64", "[1,2]", "16")), doubles, 16);
@@ -314,6 +318,12 @@ static void add_binaries(struct sl_buf *out)
     add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[1]", "6")), text, 6);
     add_infer(out, DECODER, INPUTS(BINARY("text", "BYTES", "[2]", "11")), text, 11);
     add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[1]", "11")), text, 11);
+    add_infer(out, DECODER, INPUTS(BINARY("text", "BYTES", "[1]", "11")), text, 11);
+    /* numbers of more than 32 bits */
+    add_infer(out, IDS, INPUTS(BINARY("x", "INT64", "[2]", "16")), wide, 16);
+    add_infer(out, VALUES, INPUTS(BINARY("x", "INT64", "[1,2]", "16")), wide, 16);
+    add_infer(out, IDS, INPUTS(X("INT32", "[2]", "[1,2]") "," BINARY("lengths", "INT64", "[1]", "8")), &wide_length, 8);
+    add_infer(out, IDS, INPUTS(X("INT64", "[2]", "[4294967297,2]")), "", 0);
 }
 
 static void test_infer(void **state)
@@ -330,6 +340,31 @@ static void test_infer(void **state)
     assert_int_equal(sl_infer_read(job, "{}", 2, 3, &err), SEQLSTM_INVALID_ARGUMENT);
     assert_string_equal(err.message, "Inference-Header-Content-Length is larger than the body");
     assert_int_equal(sl_infer_read(job, NULL, 0, -1, &err), SEQLSTM_INVALID_ARGUMENT);
+    sl_job_destroy(job);
+}
+
+/* Of equal probabilities the first one counts; each row has its own. */
+static void test_the_likeliest_class_is_the_label(void **state)
+{
+    static const float rows[] = {0.5f, 0.5f, 0.1f, 0.9f, 0.9f, 0.1f, 0, 0};
+    static const int32_t labels[] = {0, 1, 0, 0};
+    struct sl_buf out = {0}, expected = {0};
+    int64_t json_bytes = 0;
+    (void)state;
+    struct sl_job *job = sl_job_create(&models[TEXTS], NULL);
+    assert_non_null(job);
+    job->y = malloc(sizeof rows);
+    assert_non_null(job->y);
+    memcpy(job->y, rows, sizeof rows);
+    job->out_rows = 4;
+    job->wants_labels = true;
+    sl_infer_write(job, &out, &json_bytes);
+    for (int k = 0; k < 4; k++)
+        sl_buf_printf(&expected, "%s\"%s\"", k ? "," : "\"data\":[",
+                      sl_vocabulary_get_text(models[TEXTS].classes, labels[k], NULL));
+    assert_non_null(strstr(sl_buf_text(&out), sl_buf_text(&expected)));
+    sl_buf_deinit(&expected);
+    sl_buf_deinit(&out);
     sl_job_destroy(job);
 }
 
@@ -470,6 +505,8 @@ static void add_answers(struct sl_buf *out, struct sl_job *job)
         sl_completion_write_event(job, k, out);
         sl_completion_write_event(job, k, out); /* nothing new */
         choice->fixed = choice->text.length_bytes;
+        if (k % 2) /* all is told before the reason is known */
+            sl_completion_write_event(job, k, out);
         choice->finish = k % 2 ? "stop" : "length";
         sl_completion_write_event(job, k, out);
     }
@@ -506,11 +543,15 @@ static void test_completions(void **state)
 /* The same seed gives the same keys, each choice one of its own, and another seed others; without one they differ. */
 static void test_seeds(void **state)
 {
-    static const char *const asked[] = {AB("\"n\":3,\"seed\":7"), AB("\"n\":3,\"seed\":7"), AB("\"n\":3,\"seed\":8"),
-                                        AB("\"n\":3"), AB("\"n\":3")};
-    uint64_t keys[5][3];
+    static const char *const asked[] = {AB("\"n\":3,\"seed\":7"),
+                                        AB("\"n\":3,\"seed\":7"),
+                                        AB("\"n\":3,\"seed\":8"),
+                                        AB("\"n\":3"),
+                                        AB("\"n\":3"),
+                                        ASK("\"prompt\":[\"a\",\"b\",\"c\"],\"seed\":9")};
+    uint64_t keys[6][3];
     (void)state;
-    for (int k = 0; k < 5; k++) {
+    for (int k = 0; k < 6; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct sl_job *job = sl_job_create(NULL, NULL);
         assert_int_equal(sl_completion_read(job, asked[k], strlen(asked[k]), find_model, NULL, &err), SEQLSTM_OK);
@@ -519,7 +560,7 @@ static void test_seeds(void **state)
         sl_job_destroy(job);
     }
     assert_memory_equal(keys[0], keys[1], sizeof keys[0]);
-    for (int a = 0; a < 15; a++)
+    for (int a = 0; a < 18; a++)
         for (int b = 0; b < a; b++)
             if (a / 3 != 1 || b / 3 != 0)
                 assert_true(keys[a / 3][a % 3] != keys[b / 3][b % 3]);
@@ -528,9 +569,8 @@ static void test_seeds(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),
-        cmocka_unit_test(test_long_names),
-        cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_infer),      cmocka_unit_test(test_the_likeliest_class_is_the_label),
+        cmocka_unit_test(test_long_names), cmocka_unit_test(test_completions),
         cmocka_unit_test(test_seeds),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -229,6 +229,36 @@ static void test_characters_are_told_whole(void **state)
     end(&w);
 }
 
+/* The first token continues what the prompt ends with: the texts of both together are those of all tokens. */
+static void test_a_text_continues_the_end_of_its_prompt(void **state)
+{
+    struct world w;
+    (void)state;
+    begin(&w, "type: whitespace, specials: [unk, eos]", "a b\nb a\n");
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(w.data.state);
+    const int32_t eos = sl_vocabulary_get_special(vocabulary, SL_SPECIAL_EOS),
+                  a = sl_vocabulary_find(vocabulary, "a", 1), b = sl_vocabulary_find(vocabulary, "b", 1);
+    int32_t prompts[][4] = {{eos, a, b}, {a, eos, b}, {eos, eos, a}, {a, b, a}};
+    size_t lengths[4];
+    for (int k = 0; k < 4; k++) {
+        float probabilities[CLASSES_MOST] = {0};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_buf before = {0}, all = {0};
+        w.prompt = (struct sl_prompt){prompts[k], 2};
+        reset(&w, 9);
+        probabilities[prompts[k][2]] = 1;
+        ok(sl_choice_take(&w.job, &w.choice, probabilities, NULL, &err), &err);
+        sl_data_state_decode(w.data.state, prompts[k], 2, &before);
+        sl_data_state_decode(w.data.state, prompts[k], 3, &all);
+        assert_string_equal(sl_buf_text(&w.choice.text), sl_buf_text(&all) + before.length_bytes);
+        lengths[k] = w.choice.text.length_bytes;
+        sl_buf_deinit(&before);
+        sl_buf_deinit(&all);
+    }
+    assert_true(lengths[0] > lengths[2] && lengths[3] > lengths[2]); /* with a space, and without */
+    end(&w);
+}
+
 static void test_what_is_no_number_is_refused(void **state)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -252,6 +282,7 @@ int main(void)
         cmocka_unit_test(test_no_stop_begins_in_the_prompt),
         cmocka_unit_test(test_the_end_token),
         cmocka_unit_test(test_characters_are_told_whole),
+        cmocka_unit_test(test_a_text_continues_the_end_of_its_prompt),
         cmocka_unit_test(test_what_is_no_number_is_refused),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

@@ -289,6 +289,42 @@ static void test_streams_that_are_not_used_end(void **state)
     sl_stream_table_deinit(&table);
 }
 
+/* The time counts from the last request, not from the first. */
+static void test_each_request_begins_the_time_anew(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *job = ask(w, OLD, true, false, false);
+    struct sl_served_stream *stream = job->stream;
+    finish(w, job, NULL, OLD);
+    for (int k = 0; k < 3; k++) {
+        job = ask(w, OLD, false, k == 2, false);
+        stream->used_ns = 1;
+        if (k < 2) {
+            finish(w, job, NULL, OLD);
+            assert_true(stream->used_ns > 1);
+        } else
+            finish(w, job, NULL, OLD);
+    }
+    expect_count(&w->table, 0, 0);
+}
+
+/* Its client has left before it was computed: the stream is where it was, and goes on. */
+static void test_a_last_request_that_is_not_computed_ends_nothing(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *last = ask(w, OLD, false, true, true), *found, *orphans;
+    struct sl_job *on = ask(w, OLD, false, false, true);
+    finish(w, first, last, OLD);
+    sl_stream_table_release(&w->table, last, false, false, &found, &orphans);
+    assert_ptr_equal(found, on);
+    assert_null(orphans);
+    sl_job_destroy(last);
+    finish(w, on, NULL, OLD);
+    expect_count(&w->table, 1, 0);
+    finish(w, ask(w, OLD, false, true, false), NULL, OLD);
+    expect_count(&w->table, 0, 0);
+}
+
 /* Of those that wait for a stream that breaks, each is refused up to the one that begins again. */
 static void test_a_broken_stream_ends_for_all_that_continue_it(void **state)
 {
@@ -321,6 +357,8 @@ int main(void)
         cmocka_unit_test(test_few_may_wait),
         cmocka_unit_test(test_streams_are_told_apart),
         cmocka_unit_test(test_streams_that_are_not_used_end),
+        cmocka_unit_test(test_each_request_begins_the_time_anew),
+        cmocka_unit_test(test_a_last_request_that_is_not_computed_ends_nothing),
         cmocka_unit_test(test_a_broken_stream_ends_for_all_that_continue_it),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);

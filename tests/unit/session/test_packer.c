@@ -66,6 +66,8 @@ static void all_small_batches(void **state)
                 lengths[i] = rest % (STEPS + 1);
             sl_packer_lay_out(&packer, lengths, count);
             check(&packer, lengths, count);
+            for (int64_t i = 0; i < MOST; i++)
+                packer.positions[i] = 77;
         }
     }
     sl_packer_deinit(&packer);

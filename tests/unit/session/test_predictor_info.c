@@ -224,6 +224,46 @@ static void rows_of_streams_are_in_their_order(void **state)
     seqlstm_close(session);
 }
 
+/* Wherever the other one's stream stands, none goes further. */
+static void streams_of_another_predictor_are_refused(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    enum { STREAMS = 3 };
+    char out[256], message[120];
+    const float x[STREAMS][2] = {{100, 2}, {300, 1}, {200, 3}};
+    float y[STREAMS][2];
+    struct seqlstm_stream *streams[STREAMS], *foreign = NULL;
+    struct seqlstm_context *context = NULL;
+    write_data();
+    struct seqlstm_session *session = train(cases[0].data, cases[0].layers, out);
+    struct seqlstm_predictor *predictor = open(session, NULL, 4), *other = open(session, NULL, 4);
+    assert_int_equal(seqlstm_context_open(predictor, &context, &err), SEQLSTM_OK);
+    assert_int_equal(seqlstm_stream_open(other, &foreign, &err), SEQLSTM_OK);
+    for (int k = 0; k < STREAMS; k++)
+        assert_int_equal(seqlstm_stream_open(predictor, &streams[k], &err), SEQLSTM_OK);
+    for (int k = 0; k < STREAMS; k++) {
+        struct seqlstm_stream *const own = streams[k];
+        streams[k] = foreign;
+        assert_int_equal(seqlstm_streams_step(context, streams, STREAMS, x, &y[0][0], &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(message, sizeof message, "stream %d and the context are of different predictors", k);
+        assert_string_equal(err.message, message);
+        streams[k] = own;
+    }
+    assert_int_equal(seqlstm_stream_step(context, foreign, x, 1, &y[0][0], &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the stream and the context are of different predictors");
+    for (int k = 0; k < STREAMS; k++) {
+        assert_int_equal(seqlstm_stream_get_position(streams[k]), 0);
+        seqlstm_stream_close(streams[k]);
+    }
+    assert_int_equal(seqlstm_stream_get_position(foreign), 0);
+    seqlstm_stream_close(foreign);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(other);
+    seqlstm_predictor_close(predictor);
+    seqlstm_close(session);
+}
+
 struct answers {
     int64_t rows;
     float first, last;
@@ -286,6 +326,7 @@ int main(void)
         cmocka_unit_test(models_are_described),
         cmocka_unit_test(outputs_of_layers_are_not_scaled_back),
         cmocka_unit_test(rows_of_streams_are_in_their_order),
+        cmocka_unit_test(streams_of_another_predictor_are_refused),
         cmocka_unit_test(what_is_kept_does_not_get_old),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
