@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* modules/http: answers in parts, to clients that have read all parts before the end is told. Usage:
- * test_http_parts MODULE */
+/* modules/http: answers in parts, to clients that have read all parts before the end is told; answers that come in one
+ * pass of the loop, and to HEAD. Usage: test_http_parts MODULE */
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,8 +28,9 @@ struct server {
     pthread_t loop;
     int32_t status; /* of the loop */
     pthread_mutex_t lock;
-    pthread_cond_t came;
+    pthread_cond_t came, goes_on;
     struct seqlstm_http_request *request; /* that came last; NULL: it was taken */
+    bool holds;                           /* the loop stays where the next request has come */
 };
 
 static void keep_request(void *context, struct seqlstm_http_request *request)
@@ -37,6 +39,16 @@ static void keep_request(void *context, struct seqlstm_http_request *request)
     pthread_mutex_lock(&server->lock);
     server->request = request;
     pthread_cond_signal(&server->came);
+    while (server->holds)
+        pthread_cond_wait(&server->goes_on, &server->lock);
+    pthread_mutex_unlock(&server->lock);
+}
+
+static void hold(struct server *server, bool holds)
+{
+    pthread_mutex_lock(&server->lock);
+    server->holds = holds;
+    pthread_cond_signal(&server->goes_on);
     pthread_mutex_unlock(&server->lock);
 }
 
@@ -71,6 +83,7 @@ static void start(struct server *server)
     *server = (struct server){.request = NULL};
     pthread_mutex_init(&server->lock, NULL);
     pthread_cond_init(&server->came, NULL);
+    pthread_cond_init(&server->goes_on, NULL);
     if (http->open(&options, &server->http, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
     assert_int_equal(pthread_create(&server->loop, NULL, run, server), 0);
@@ -82,23 +95,35 @@ static void stop(struct server *server)
     pthread_join(server->loop, NULL);
     assert_int_equal(server->status, SEQLSTM_OK);
     http->close(server->http);
+    pthread_cond_destroy(&server->goes_on);
     pthread_cond_destroy(&server->came);
     pthread_mutex_destroy(&server->lock);
 }
 
-static int ask(const struct server *server, const char *version)
+static int connect_to(const struct server *server)
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons(http->get_port(server->http)),
                                         .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     const struct timeval patience = {.tv_sec = 30};
     const int client = socket(AF_INET, SOCK_STREAM, 0);
-    char text[100];
     assert_true(client >= 0);
     setsockopt(client, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
     assert_int_equal(connect(client, (const struct sockaddr *)&address, sizeof address), 0);
-    snprintf(text, sizeof text, "GET /parts HTTP/%s\r\nHost: localhost\r\n\r\n", version);
+    return client;
+}
+
+static void send_request(int client, const char *method, const char *version)
+{
+    char text[100];
+    snprintf(text, sizeof text, "%s /parts HTTP/%s\r\nHost: localhost\r\n\r\n", method, version);
     assert_int_equal(send(client, text, strlen(text), 0), strlen(text));
+}
+
+static int ask(const struct server *server, const char *version)
+{
+    const int client = connect_to(server);
+    send_request(client, "GET", version);
     return client;
 }
 
@@ -173,6 +198,74 @@ static void a_chunked_answer_ends_after_its_parts_were_read(void **state)
     stop(&server);
 }
 
+static void answer(struct seqlstm_http_request *request, const char *body)
+{
+    static const struct seqlstm_http_header headers[] = {{"Content-Type", "text/plain"}, {NULL, NULL}};
+    assert_int_equal(http->reply(request, 200, headers, body, strlen(body), NULL), SEQLSTM_OK);
+}
+
+/* While the loop does something else, several requests are answered, in another order, some in parts. */
+static void answers_of_one_pass_reach_all(void **state)
+{
+    enum { CLIENTS = 5 };
+    static const int order[CLIENTS - 1] = {2, 0, 3, 1};
+    static const char *const bodies[CLIENTS] = {"zero.", "one.", "two.", "three.", "four."};
+    struct seqlstm_http_request *requests[CLIENTS];
+    struct server server;
+    int clients[CLIENTS];
+    char text[1000];
+    (void)state;
+    start(&server);
+    for (int round = 0; round < 10; round++) {
+        for (int k = 0; k < CLIENTS; k++) {
+            hold(&server, k == CLIENTS - 1);
+            clients[k] = ask(&server, "1.0");
+            requests[k] = take_request(&server);
+        }
+        for (int n = 0; n < CLIENTS - 1; n++) {
+            const int k = order[n];
+            if (k % 2) {
+                begin(requests[k]);
+                add(requests[k], bodies[k]);
+                http->end(requests[k]);
+            } else
+                answer(requests[k], bodies[k]);
+        }
+        hold(&server, false);
+        for (int k = 0; k < CLIENTS; k++) {
+            if (k == CLIENTS - 1)
+                answer(requests[k], bodies[k]);
+            read_up_to(clients[k], NULL, text, sizeof text);
+            const size_t bytes = strlen(text), own = strlen(bodies[k]);
+            assert_true(bytes > own && strcmp(text + bytes - own, bodies[k]) == 0);
+            close(clients[k]);
+        }
+    }
+    stop(&server);
+}
+
+/* As many bytes as the answer to GET has are named, and none comes: the next answer follows. */
+static void head_has_the_length_and_no_body(void **state)
+{
+    struct server server;
+    char text[1000];
+    (void)state;
+    start(&server);
+    const int client = connect_to(&server);
+    for (int k = 0; k < 4; k++) {
+        const bool head = k % 2 == 0;
+        send_request(client, head ? "HEAD" : "GET", "1.1");
+        struct seqlstm_http_request *request = take_request(&server);
+        assert_string_equal(http->get_method(request), head ? "HEAD" : "GET");
+        answer(request, "seven b");
+        read_up_to(client, head ? "\r\n\r\n" : "seven b", text, sizeof text);
+        assert_int_equal(strncmp(text, "HTTP/1.1 200 ", 13), 0);
+        assert_non_null(strstr(text, "\r\nContent-Length: 7\r\n"));
+    }
+    close(client);
+    stop(&server);
+}
+
 int main(int argc, char **argv)
 {
     void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
@@ -183,6 +276,8 @@ int main(int argc, char **argv)
     }
     mallopt(M_PERTURB, 145); /* what is used after it was freed crashes */
     const struct CMUnitTest tests[] = {cmocka_unit_test(an_answer_ends_after_its_parts_were_read),
-                                       cmocka_unit_test(a_chunked_answer_ends_after_its_parts_were_read)};
+                                       cmocka_unit_test(a_chunked_answer_ends_after_its_parts_were_read),
+                                       cmocka_unit_test(answers_of_one_pass_reach_all),
+                                       cmocka_unit_test(head_has_the_length_and_no_body)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

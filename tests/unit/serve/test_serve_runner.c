@@ -6,6 +6,8 @@
 #include "serve/body/completion_read.h"
 #include "serve/body/infer_read.h"
 #include "serve/compute/runner.h"
+#include "serve/models.h"
+#include "serve/server.h"
 
 enum { SEQUENCES = 4, CHUNK = 16, VALUES_MOST = 2000, RUNS_MOST = 400 };
 
@@ -297,7 +299,7 @@ static void letters_are_those_of_each_alone(void **state)
         PROMPT("[\"a\",\"dog saw the cat saw a dog\"]", "\"seed\":7,\"max_tokens\":4,\"n\":2,\"echo\":true"),
         TEXTS("0", ""),
         TEXTS("5", "\"t\",\"he\",\"cat\",\"saw \",\"a dog\""),
-        PROMPT("\"it\"", "\"temperature\":0,\"max_tokens\":30"),
+        PROMPT("\"it\"", "\"seed\":3,\"temperature\":0,\"max_tokens\":30"),
     };
     /* a text of n tokens has n - 1 steps behind its prompt */
     const int64_t rows = 3 + 32 + 3 * (4 + 8) + 21 + 2 * (1 + 3) + 2 * (25 + 3) + (1 + 2 + 3 + 4 + 5) + 2 + 29;
@@ -481,6 +483,32 @@ static void padding_follows_the_longest(void **state)
     close_runner(w);
 }
 
+/* Padding needs as many sequences again, so that as many requests fit as were asked for. */
+static void padding_has_room_of_its_own(void **state)
+{
+    struct world *w = *state;
+    const char *const names[] = {"m"};
+    for (int padded = 0; padded < 2; padded++)
+        for (int64_t wanted = 0; wanted <= 6; wanted += 6) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_models models;
+            const struct sl_server_request request = {.sessions = &w->session,
+                                                      .names = names,
+                                                      .count = 1,
+                                                      .threads = 1,
+                                                      .steps = 40,
+                                                      .sequences = wanted,
+                                                      .batching = padded ? SL_BATCHING_PADDED : SL_BATCHING_STEPS};
+            ok(sl_models_init(&models, &request, &err), &err);
+            const struct sl_served_model *model = models.newest[0];
+            const struct sl_envelope *most = &sl_predictor_find_graph(model->predictor, SL_USE_WHOLE)->facts.envelope;
+            assert_int_equal(model->sequences, wanted ? wanted : 64);
+            assert_int_equal(most->sequences, model->sequences * (padded ? 2 : 1));
+            assert_true(most->rows >= (padded ? 2 : 1) * 40);
+            sl_models_deinit(&models);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +518,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(jobs_of_clients_that_have_left_are_dropped, open_letters, close_world),
         cmocka_unit_test_setup_teardown(batches_are_short_while_texts_are_written, open_letters, close_world),
         cmocka_unit_test_setup_teardown(padding_follows_the_longest, open_letters, close_world),
+        cmocka_unit_test_setup_teardown(padding_has_room_of_its_own, open_letters, close_world),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

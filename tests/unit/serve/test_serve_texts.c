@@ -108,23 +108,31 @@ static int close_world(void **state)
     return scratch_remove(state);
 }
 
-/* The client asks for the answer to one text. */
-static struct sl_job *ask(struct world *w, struct seqlstm_http_request *client, const char *text)
+/* The client asks for the answers to some texts. */
+static struct sl_job *ask_several(struct world *w, struct seqlstm_http_request *client, const char *const *texts,
+                                  int64_t count)
 {
     *client = (struct seqlstm_http_request){.gone = false};
     struct sl_job *job = sl_job_create(&w->model, client);
     assert_non_null(job);
-    job->count = 1;
-    job->texts = calloc(1, sizeof *job->texts);
-    job->text_bytes = calloc(1, sizeof *job->text_bytes);
-    job->written = calloc(1, sizeof *job->written);
+    job->count = count;
+    job->texts = calloc((size_t)count, sizeof *job->texts);
+    job->text_bytes = calloc((size_t)count, sizeof *job->text_bytes);
+    job->written = calloc((size_t)count, sizeof *job->written);
     assert_true(job->texts && job->text_bytes && job->written && sl_job_prepare_failure(job));
-    job->texts[0] = strdup(text);
-    job->text_bytes[0] = strlen(text);
+    for (int64_t k = 0; k < count; k++) {
+        job->texts[k] = strdup(texts[k]);
+        job->text_bytes[k] = strlen(texts[k]);
+    }
     job->wants_labels = job->wants_y = true;
     sl_served_model_hold(&w->model);
     sl_runner_add(&w->runner, job);
     return job;
+}
+
+static struct sl_job *ask(struct world *w, struct seqlstm_http_request *client, const char *text)
+{
+    return ask_several(w, client, &text, 1);
 }
 
 static void run_to_the_end(struct world *w)
@@ -176,6 +184,48 @@ static void texts_do_not_depend_on_those_that_leave(void **state)
     for (int k = 0; k < 2; k++) {
         assert_int_equal(alone[k].status, 200);
         assert_string_equal(clients[1 + k].body, alone[k].body);
+    }
+}
+
+/* The items of `what` in an answer, without brackets. */
+static void cut(const struct seqlstm_http_request *client, const char *what, char out[200])
+{
+    const char *at = strstr(client->body, what);
+    assert_int_equal(client->status, 200);
+    assert_non_null(at);
+    at = strstr(at, "\"data\":[") + strlen("\"data\":[");
+    snprintf(out, 200, "%.*s", (int)strcspn(at, "]"), at);
+}
+
+/* Texts of one request, some longer than others and more than are written at once, are in their order. */
+static void texts_of_one_request_are_those_of_each_alone(void **state)
+{
+    struct world *w = *state;
+    static const char *const texts[] = {"3+44", "5", "11+22", "7+8", "99+1", "6+6"};
+    enum { TEXTS = sizeof texts / sizeof *texts };
+    static struct seqlstm_http_request alone, together;
+    char scores[600] = "", written[600] = "", part[200];
+    for (int k = 0; k < TEXTS; k++) {
+        ask(w, &alone, texts[k]);
+        run_to_the_end(w);
+        cut(&alone, "\"score\"", part);
+        snprintf(scores + strlen(scores), 100, "%s%s", k ? "," : "", part);
+        cut(&alone, "\"name\":\"text\"", part);
+        snprintf(written + strlen(written), 100, "%s%s", k ? "," : "", part);
+    }
+    for (int round = 0; round < 2; round++) {
+        ask_several(w, &together, texts, TEXTS);
+        run_to_the_end(w);
+        cut(&together, "\"name\":\"text\"", part);
+        assert_string_equal(part, written);
+        cut(&together, "\"score\"", part);
+        for (const char *a = part, *b = scores; *a && *b; a += *a == ',', b += *b == ',') {
+            char *a_end, *b_end;
+            const double x = strtod(a, &a_end), y = strtod(b, &b_end);
+            assert_true(x - y < 1e-5 && y - x < 1e-5);
+            a = a_end;
+            b = b_end;
+        }
     }
 }
 
@@ -307,6 +357,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(texts_do_not_depend_on_those_that_leave),
+        cmocka_unit_test(texts_of_one_request_are_those_of_each_alone),
         cmocka_unit_test(states_that_cannot_be_moved_are_an_error),
         cmocka_unit_test(each_job_is_answered_whatever_fails),
         cmocka_unit_test(long_texts_are_not_overtaken),

@@ -308,23 +308,22 @@ static void types_and_headers(void **state)
         const char *size;
         int32_t status;
         const char *why;
-    } sizes[] = {{"71", 0, NULL},
-                 {"70", 400, "the body is no JSON object"},
-                 {"72", 400, "larger than the body"},
+    } sizes[] = {{"70", 0, NULL},
+                 {"69", 400, "the body is no JSON object"},
+                 {"71", 400, "larger than the body"},
                  {"-1", 400, "is no number"},
-                 {"71x", 400, "is no number"},
-                 {"71 ", 400, "is no number"},
+                 {"70x", 400, "is no number"},
+                 {"70 ", 400, "is no number"},
                  {"", 400, "is no number"},
                  {"x", 400, "is no number"},
                  {"99999999999999999999", 400, "larger than the body"}};
-    assert_int_equal(strlen(ROW), 71);
+    assert_int_equal(strlen(ROW), 70);
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++)
         for (int typed = 0; typed < 2; typed++)
             expect((struct seqlstm_http_request){INFER("values"), .size = sizes[k].size, .body = ROW,
                                                  .type = typed ? "application/octet-stream" : NULL},
                    sizes[k].status, sizes[k].why);
     expect((struct seqlstm_http_request){INFER("none"), .body = ROW}, 404, "there is nothing at this path");
-    expect((struct seqlstm_http_request){INFER("rows"), .body = ROW}, 400, "shape");
     expect((struct seqlstm_http_request){.method = "GET", .host = "localhost", .path = "/v2/models/values/infer"}, 404,
            "there is nothing at this path");
     expect((struct seqlstm_http_request){POST, .path = "/v1/completions", .body = "{\"model\":\"none\"}"}, 404,
