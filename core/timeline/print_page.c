@@ -156,7 +156,7 @@ static void print_drawing(const struct sl_timeline *timeline, struct sl_buf *out
                           "</p><svg class=\"lanes\" viewBox=\"0 0 %d %d\" data-height=\"%d\" style=\"height:%dpx\" "
                           "preserveAspectRatio=\"none\" role=\"img\" aria-label=\"activities\">\n",
                           WIDTH, lanes * LANE, lanes * LANE, lanes * LANE);
-            sl_buf_append(out, sl_buf_text(&rects), rects.length_bytes);
+            sl_buf_append(out, rects.data, rects.length_bytes);
             sl_buf_append_text(out, "</svg></div>\n");
         }
         out->failed = out->failed || rects.failed;
