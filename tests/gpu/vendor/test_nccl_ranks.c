@@ -166,7 +166,7 @@ static void *queue_many(void *context)
             gpu_copy(device_of[r->number], lane.stream, SEQLSTM_COPY_TO_HOST, sums, lane.to, sizeof sums, &r->err);
     for (size_t k = 0; k < sizeof sums; k++)
         r->status = r->status == SEQLSTM_OK && sums[k] != 6 ? SEQLSTM_INTERNAL : r->status;
-    end_group(r); /* what is queued has ended then, and nobody asks for its events */
+    end_group(r); /* afterwards the watching thread asks for none of its events */
     close_lane(&lane, r->number);
     return NULL;
 }
