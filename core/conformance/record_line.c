@@ -52,15 +52,19 @@ char *sl_record_line_print(const struct sl_backend_record *record, seqlstm_statu
     return line;
 }
 
-static const char *copy(struct sl_arena *arena, const json_t *object, const char *key)
-{
-    const char *text = json_string_value(json_object_get(object, key));
-    return text ? sl_arena_strdup(arena, text) : NULL;
-}
-
 static seqlstm_status no_memory(struct seqlstm_error *err)
 {
     SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the record of the backend");
+}
+
+static seqlstm_status copy(struct sl_arena *arena, const json_t *object, const char *key, const char **out,
+                           struct seqlstm_error *err)
+{
+    const char *text = json_string_value(json_object_get(object, key));
+    if (!text)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the worker's record of the backend has no text `%s`", key);
+    *out = sl_arena_strdup(arena, text);
+    return *out ? SEQLSTM_OK : no_memory(err);
 }
 
 static seqlstm_status read_lists(const json_t *root, struct sl_arena *arena, struct sl_backend_record *record,
@@ -74,10 +78,10 @@ static seqlstm_status read_lists(const json_t *root, struct sl_arena *arena, str
         return no_memory(err);
     json_array_foreach(devices, k, item)
     {
-        const char *name = copy(arena, item, "name"), *class = copy(arena, item, "class"),
-                   *domain = copy(arena, item, "domain");
-        if (!name || !class || !domain)
-            return no_memory(err);
+        const char *name, *class, *domain;
+        SEQLSTM_TRY(copy(arena, item, "name", &name, err));
+        SEQLSTM_TRY(copy(arena, item, "class", &class, err));
+        SEQLSTM_TRY(copy(arena, item, "domain", &domain, err));
         infos[k].struct_size = (uint32_t)sizeof *infos;
         sl_text_snprintf(infos[k].name, sizeof infos[k].name, "%s", name);
         sl_text_snprintf(infos[k].device_class, sizeof infos[k].device_class, "%s", class);
@@ -85,10 +89,8 @@ static seqlstm_status read_lists(const json_t *root, struct sl_arena *arena, str
     }
     json_array_foreach(files, k, item)
     {
-        paths[k].path = copy(arena, item, "path");
-        paths[k].build_id = copy(arena, item, "build_id");
-        if (!paths[k].path || !paths[k].build_id)
-            return no_memory(err);
+        SEQLSTM_TRY(copy(arena, item, "path", &paths[k].path, err));
+        SEQLSTM_TRY(copy(arena, item, "build_id", &paths[k].build_id, err));
     }
     record->devices = infos;
     record->device_count = (uint32_t)json_array_size(devices);
@@ -103,20 +105,18 @@ static seqlstm_status read(const json_t *root, struct sl_arena *arena, struct sl
     seqlstm_status status = (seqlstm_status)json_integer_value(json_object_get(root, "status"));
     if (status != SEQLSTM_OK)
         SEQLSTM_FAIL(err, status, "%.800s", or_empty(json_string_value(json_object_get(root, "message"))));
-    *record = (struct sl_backend_record){.id = copy(arena, root, "id"),
-                                         .file = copy(arena, root, "file"),
-                                         .version = copy(arena, root, "version"),
-                                         .vendor = copy(arena, root, "vendor"),
-                                         .license = copy(arena, root, "license"),
-                                         .build = copy(arena, root, "build"),
-                                         .entry = -1,
+    *record = (struct sl_backend_record){.entry = -1,
                                          .wrong_setting = -1,
                                          .has_abi = true,
                                          .abi_major = (uint32_t)json_integer_value(json_object_get(root, "abi_major")),
                                          .abi_minor_needed =
                                              (uint32_t)json_integer_value(json_object_get(root, "abi_minor"))};
-    if (!record->id || !record->file || !record->version || !record->vendor || !record->license || !record->build)
-        return no_memory(err);
+    const struct {
+        const char *key, **out;
+    } texts[] = {{"id", &record->id},         {"file", &record->file},       {"version", &record->version},
+                 {"vendor", &record->vendor}, {"license", &record->license}, {"build", &record->build}};
+    for (size_t k = 0; k < sizeof texts / sizeof *texts; k++)
+        SEQLSTM_TRY(copy(arena, root, texts[k].key, texts[k].out, err));
     return read_lists(root, arena, record, err);
 }
 

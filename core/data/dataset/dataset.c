@@ -31,28 +31,33 @@ static void set_pieces(struct sl_read *read, const struct sl_data_state *state)
     read->source_pieces = sl_data_state_find_source_pieces(state);
 }
 
-/* The files of a source, absolute as in the model. */
+/* Adds a file, unless there is none or it is listed already. */
+static seqlstm_status add_file(struct sl_dataset *d, const char *path, struct seqlstm_error *err)
+{
+    for (size_t i = 0; i < d->file_count && path; i++)
+        path = strcmp(d->files[i], path) == 0 ? NULL : path;
+    if (path && !(d->files[d->file_count] = strdup(path)))
+        return SL_DATA_NO_MEMORY(err);
+    d->file_count += path != NULL;
+    return SEQLSTM_OK;
+}
+
+/* The files of a source, and those of its tokenizers, absolute as in the model. */
 static seqlstm_status keep_files(struct sl_dataset *d, const struct sl_source *source, struct seqlstm_error *err)
 {
     const struct sl_data_config *config = &d->model->data;
-    struct sl_data_file files[SL_DATA_FILE_COUNT + 4];
-    int count = sl_source_list_files(source, files);
-    if (count > 0 && config->tokenizer.vocab)
-        files[count++].path = config->tokenizer.vocab;
-    if (count > 0 && config->source_tokenizer.vocab && config->source_tokenizer.vocab != config->tokenizer.vocab)
-        files[count++].path = config->source_tokenizer.vocab;
-    if (count > 0 && config->tokenizer.model)
-        files[count++].path = config->tokenizer.model;
-    if (count > 0 && config->source_tokenizer.model && config->source_tokenizer.model != config->tokenizer.model)
-        files[count++].path = config->source_tokenizer.model;
-    d->files = calloc(sizeof files / sizeof *files, sizeof *d->files);
+    const char *const others[] = {config->tokenizer.vocab, config->source_tokenizer.vocab, config->tokenizer.model,
+                                  config->source_tokenizer.model};
+    const size_t other_count = sizeof others / sizeof *others;
+    struct sl_data_file own[SL_DATA_FILE_COUNT];
+    const int own_count = sl_source_list_files(source, own);
+    d->files = calloc(SL_DATA_FILE_COUNT + other_count, sizeof *d->files);
     if (!d->files)
         return SL_DATA_NO_MEMORY(err);
-    for (int i = 0; i < count; i++) {
-        if (!(d->files[d->file_count] = strdup(files[i].path)))
-            return SL_DATA_NO_MEMORY(err);
-        d->file_count++;
-    }
+    for (int i = 0; i < own_count; i++)
+        SEQLSTM_TRY(add_file(d, own[i].path, err));
+    for (size_t i = 0; own_count > 0 && i < other_count; i++)
+        SEQLSTM_TRY(add_file(d, others[i], err));
     return SEQLSTM_OK;
 }
 

@@ -100,8 +100,11 @@ static void test_parts_of_a_line(void **state)
         char *at = strstr(part, quoted);
         assert_non_null(at);
         at[1] = '?'; /* another key */
-        if (sl_record_line_parse(part, &arena, &got, NULL) == SEQLSTM_OK)
-            fail_msg("'%s' was taken", part);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char wanted[100];
+        snprintf(wanted, sizeof wanted, "the worker's record of the backend has no text `%s`", keys[k]);
+        assert_int_equal(sl_record_line_parse(part, &arena, &got, &err), SEQLSTM_INTERNAL);
+        assert_string_equal(err.message, wanted);
         free(part);
     }
     free(line);

@@ -36,6 +36,9 @@ static void a_split_names_each_of_its_files_once(void **state)
         const char *data, *files;
     } cases[] = {
         {"tokenizer: whitespace", "a.txt b.txt"},
+        {"tokenizer: {type: whitespace, vocab: v.txt}, source_tokenizer: {type: whitespace, vocab: v.txt}",
+         "a.txt b.txt v.txt"},
+        {"tokenizer: {type: whitespace, vocab: a.txt}", "a.txt b.txt"},
         {"tokenizer: {type: whitespace, vocab: v.txt}", "a.txt b.txt v.txt"},
         {"tokenizer: {type: whitespace, vocab: v.txt}, source_tokenizer: {type: whitespace, vocab: w.txt}",
          "a.txt b.txt v.txt w.txt"},
