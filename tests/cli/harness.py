@@ -317,6 +317,7 @@ def main(names):
     parser.add_argument('program')
     parser.add_argument('--sanitized', action='store_true', help='skip what is measured or limits memory')
     parser.add_argument('--only', help='the test of this name, or those whose names contain it')
+    parser.add_argument('--list', action='store_true', help='only the names of the tests')
     options = parser.parse_args()
     program = str(pathlib.Path(options.program).resolve())
     failed = 0
@@ -324,6 +325,9 @@ def main(names):
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     wanted = [name for name in names if name.startswith('test_') and (options.only or '') in name]
+    if options.list:
+        print('\n'.join(wanted))
+        return
     for name in [options.only] if options.only in wanted else wanted:
         folder = pathlib.Path(tempfile.mkdtemp(prefix='seqlstm-cli-'))
         begin = time.monotonic()
