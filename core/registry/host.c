@@ -15,18 +15,23 @@ enum { LOG_BYTES = 2048 };
 
 /* ---- services ------------------------------------------------------------------------------- */
 
+/* In the middle of a call of the plugin, whose own output is captured. */
+static void write_log(const struct sl_host *host, enum sl_log_level level, const char *before, const char *words)
+{
+    char text[LOG_BYTES];
+    sl_text_snprintf(text, sizeof text, "%s%s", before, words);
+    sl_plugin_text_clean(text, sizeof text);
+    sl_watch_pause_capture(true);
+    sl_log_printf(host->log, level, "%s: %s", host->id, text);
+    sl_watch_pause_capture(false);
+}
+
 static void host_log(void *context, int32_t level, const char *message)
 {
-    const struct sl_host *host = context;
     int mapped = level <= SEQLSTM_LOG_ERROR ? SL_LOG_ERROR : level - SEQLSTM_LOG_ERROR;
     if (mapped > SL_LOG_TRACE)
         mapped = SL_LOG_TRACE;
-    char text[LOG_BYTES];
-    sl_text_snprintf(text, sizeof text, "%s", message ? message : "(no message)");
-    sl_plugin_text_clean(text, sizeof text);
-    sl_watch_pause_capture(true);
-    sl_log_printf(host->log, (enum sl_log_level)mapped, "%s: %s", host->id, text);
-    sl_watch_pause_capture(false);
+    write_log(context, (enum sl_log_level)mapped, "", message ? message : "(no message)");
 }
 
 static void *host_allocate(void *context, uint64_t bytes)
@@ -55,7 +60,7 @@ static void host_trace_begin(void *context, const char *name)
 {
     const struct sl_host *host = context;
     if (sl_log_is_on(host->log, SL_LOG_TRACE))
-        sl_log_printf(host->log, SL_LOG_TRACE, "%s: begin %s", host->id, name ? name : "");
+        write_log(host, SL_LOG_TRACE, "begin ", name ? name : "");
     sl_trace_push(name ? name : "");
 }
 
@@ -63,7 +68,7 @@ static void host_trace_end(void *context)
 {
     const struct sl_host *host = context;
     if (sl_log_is_on(host->log, SL_LOG_TRACE))
-        sl_log_printf(host->log, SL_LOG_TRACE, "%s: end", host->id);
+        write_log(host, SL_LOG_TRACE, "end", "");
     sl_trace_pop(host->id);
 }
 

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "registry/host.h"
 #include "registry/watch/outlet.h"
 #include "registry/watch/plugin_text.h"
 #include "registry/watch/watch.h"
@@ -285,6 +286,39 @@ static void output_of_a_crash_has_no_control_characters(void **state)
     close(ends[1]);
 }
 
+static char said[200];
+
+static void print_and_keep(void *context, enum sl_log_level level, const char *message)
+{
+    (void)context, (void)level;
+    fprintf(stderr, "# %s\n", message);
+    strcat(strcat(said, message), "\n");
+}
+
+/* What the host writes for a plugin, in the middle of a call, is the host's and not the plugin's output. */
+static void what_the_host_logs_is_no_output_of_the_plugin(void **state)
+{
+    (void)state;
+    static const char id[] = "talks";
+    const struct sl_log log = {.write = print_and_keep, .level = SL_LOG_TRACE};
+    struct sl_watched_call call;
+    struct sl_host host;
+    reports[0] = said[0] = '\0';
+    sl_host_init(&host, id, &log, NULL);
+    sl_watch_report_to(id, &sink);
+    sl_watch_capture_output(true);
+    sl_watch_begin(&call, id, SL_FUNCTION_FORWARD);
+    assert_true(call.captures);
+    host.services.log(host.services.context, SEQLSTM_LOG_INFO, "a\tline");
+    host.services.trace_begin(host.services.context, "work\033");
+    host.services.trace_end(host.services.context);
+    sl_watch_end(&call);
+    sl_watch_capture_output(false);
+    sl_watch_report_to(id, NULL);
+    assert_string_equal(reports, "");
+    assert_string_equal(said, "talks: a\\tline\ntalks: begin work\\x1b\ntalks: end\n");
+}
+
 /* What a plugin prints in a line of so many characters, and in the next one, as it comes to stderr, in one line. */
 static void pass_on(size_t length, char *sent, char *got, size_t capacity)
 {
@@ -359,6 +393,7 @@ int main(void)
         cmocka_unit_test(threads_do_not_see_the_captures_of_others),
         cmocka_unit_test(a_child_guards_by_itself),
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
+        cmocka_unit_test(what_the_host_logs_is_no_output_of_the_plugin),
         cmocka_unit_test(lines_of_any_length_are_passed_on),
         cmocka_unit_test(texts_are_cleaned),
     };
