@@ -109,7 +109,9 @@ static int find_columns(struct cli_context *cli, struct cli_selection *selection
 
 static void format_state(const struct sl_run_facts *run, char out[CELL_BYTES])
 {
-    sl_text_snprintf(out, CELL_BYTES, run->end[0] ? "%s (%s)" : "%s", sl_run_state_get_name(run->state), run->end);
+    char end[CELL_BYTES];
+    sl_printable_copy(end, sizeof end, run->end, strlen(run->end), "");
+    sl_text_snprintf(out, CELL_BYTES, end[0] ? "%s (%s)" : "%s", sl_run_state_get_name(run->state), end);
 }
 
 static int find_name_width(const struct cli_selection *selection)

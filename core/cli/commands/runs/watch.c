@@ -61,11 +61,12 @@ static bool read_rows(struct watch *watch)
 
 static void append_state(const struct watch *watch, const struct sl_run_facts *run, struct sl_buf *out)
 {
-    char name[128];
+    char name[128], end[64];
     sl_printable_copy(name, sizeof name, watch->folder, strlen(watch->folder), "");
+    sl_printable_copy(end, sizeof end, run->end, strlen(run->end), "");
     sl_buf_printf(out, "%s  %s", name, sl_run_state_get_name(run->state));
-    if (run->end[0])
-        sl_buf_printf(out, " (%s)", run->end);
+    if (end[0])
+        sl_buf_printf(out, " (%s)", end);
     if (!isnan(run->epochs))
         sl_buf_printf(out, "  epoch %.4g", run->epochs);
     if (run->updates >= 0)
@@ -167,12 +168,19 @@ static bool draw(struct watch *watch, const struct sl_run_facts *run)
 
 static void append_row(json_t *row, struct sl_buf *out)
 {
-    const char *name;
+    const char *name, *split = sl_metric_row_get_text(row, "split");
     json_t *value;
-    sl_buf_printf(out, "update %.0f  epoch %.4g  %s", sl_metric_row_find_number(row, "update"),
-                  sl_metric_row_find_number(row, "epoch"), sl_metric_row_get_text(row, "split"));
-    json_object_foreach(json_object_get(row, "metrics"), name, value) if (json_is_number(value))
-        sl_buf_printf(out, "  %s %.5g", name, json_number_value(value));
+    sl_buf_printf(out, "update %.0f  epoch %.4g  ", sl_metric_row_find_number(row, "update"),
+                  sl_metric_row_find_number(row, "epoch"));
+    sl_printable_append(out, split, strlen(split), "");
+    json_object_foreach(json_object_get(row, "metrics"), name, value)
+    {
+        if (!json_is_number(value))
+            continue;
+        sl_buf_append_text(out, "  ");
+        sl_printable_append(out, name, strlen(name), "");
+        sl_buf_printf(out, " %.5g", json_number_value(value));
+    }
     sl_buf_append_char(out, '\n');
 }
 
