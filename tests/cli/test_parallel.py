@@ -323,6 +323,8 @@ def test_plans_for_more_ranks_than_there_are(t):
     t.run('plan', 'm.yaml', *ORDER, *pipeline(2, 4), '--ranks', '1,2,8', *link, '--html', 'page.html').prints(
         'ranks  hosts', '2 stages, 4 pieces', 'Between hosts, as given: 5 us and 12.5 GB/s')
     expect('</svg>' in (t.folder / 'page.html').read_text(), 'a plot')
+    t.run('plan', 'm.yaml', *ORDER, '--ranks', '1', '--json', '--html', 'both.html')
+    expect('</html>' in (t.folder / 'both.html').read_text(), 'JSON and a page')
     t.write('tied.yaml', TIED)  # on two cores each rank times some of the stages after others, alone
     for flags in ((), ('--set', 'train.accumulate=1000')):
         rows = json.loads(t.run('plan', 'tied.yaml', *ORDER, *pipeline(3, 5), *flags, '--ranks', '3,6', *link, '--json').out)['rows']

@@ -7,6 +7,7 @@ import os
 import pathlib
 import pty
 import random
+import re
 import subprocess
 import sys
 
@@ -29,6 +30,16 @@ model:
   units: 1
   name: output_1
 """
+
+
+HOLDER = """
+import fcntl, struct, sys
+file = open(sys.argv[1], 'w')
+file.write('process 1 on another.example since today')
+file.flush()
+fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
+print('held', flush=True)
+sys.stdin.read(1)"""  # holds the lock of a run until it reads something
 
 
 def make_run(t, name, losses=None, config=CONFIG, end='epochs'):
@@ -237,6 +248,41 @@ def test_watch_once(t):
     t.refuse(2, 'watch', 'nothing').says('nothing')
 
 
+def test_times_of_the_table_are_local(t):
+    folder = make_run(t, 'a/1', [(1, 2)])
+    os.utime(folder / 'config.yaml', (1700000000, 1700000000))
+    for zone, shown in {'UTC': '2023-11-14 22:13', 'XYZ-5:30': '2023-11-15 03:43'}.items():
+        expect(f'  {shown}  ' in t.run('runs', env={'TZ': zone}).text, zone)
+        expect(t.run('runs', '--json', env={'TZ': zone}).json['runs'][0]['started'] == '2023-11-14T22:13:20Z', zone)
+
+
+def test_watch_redraws_on_a_terminal(t):
+    """Each frame takes the place of the one before."""
+    folder = make_run(t, 'a/1', [(3, 4)], end=None)
+    holder = subprocess.Popen([sys.executable, '-c', HOLDER, folder / 'lock'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    above, terminal = pty.openpty()
+    screen = b''
+    try:
+        expect(holder.stdout.readline() == b'held\n', 'the lock')
+        process = t.start('watch', 'a/1', stdout=terminal, env={'TERM': 'xterm'})
+        os.close(terminal)
+        while screen.count(b'\n') < 5 or not screen.rstrip().endswith(b' 10'):
+            screen += os.read(above, 65536)
+        first = screen.count(b'\n')
+        with (folder / 'metrics.jsonl').open('a') as rows:
+            rows.write('{"update": 20, "epoch": 2, "split": "train", "span": "epoch", "metrics": {"loss": 1}}\n')
+        while not screen.rstrip().endswith(b' 20'):
+            screen += os.read(above, 65536)
+        holder.communicate(b'\n')
+        process.wait(20)
+    finally:
+        holder.kill()
+        os.close(above)
+    frames = re.split(rb'\x1b\[(\d+)A\r\x1b\[J', screen)
+    expect(b'runs/a/1  live ' in frames[0] and frames[1] == b'%d' % first, screen)
+    expect(all(int(up) == frames[k].count(b'\n') for k, up in list(enumerate(frames))[1::2] for k in [k - 1]), screen)
+
+
 def test_watch_and_stop_a_live_run(t):
     (t.folder / 'endless.yaml').write_text(harness.ENDLESS)
     process = t.start('run', 'endless.yaml', '-q')
@@ -257,14 +303,7 @@ def test_watch_and_stop_a_live_run(t):
 
 def test_stop_of_another_machine(t):
     folder = make_run(t, 'a/1', [(1, 2)])
-    holder = subprocess.Popen([sys.executable, '-c', """
-import fcntl, struct, sys, time
-file = open(sys.argv[1], 'w')
-file.write('process 1 on another.example since today')
-file.flush()
-fcntl.fcntl(file, 37, struct.pack('hhqqi4x', fcntl.F_WRLCK, 0, 0, 0, 0))
-print('held', flush=True)
-time.sleep(60)""", folder / 'lock'], stdout=subprocess.PIPE)
+    holder = subprocess.Popen([sys.executable, '-c', HOLDER, folder / 'lock'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     try:
         expect(holder.stdout.readline() == b'held\n', 'the lock')
         t.refuse(1, 'stop', 'a/1').says('another.example', 'no process of this machine')

@@ -196,6 +196,10 @@ def test_log(t):
     t.write('m.yaml', TINY)
     err = t.run('run', 'm.yaml', '--out', 'a').err
     expect('\x1b' not in err, err)
+    for flags, begins in {'-v': ['debug'], '-vv': ['debug', 'trace'], '-qv': []}.items():
+        err = t.run('run', 'm.yaml', flags, '--out', f'a{flags}').err
+        said = [line.split(':')[0] for line in err.splitlines() if re.match(r'(debug|trace|warning): ', line)]
+        expect(set(said) == set(begins) - ({'trace'} if 'cpu-blas:' not in err else set()), f'{flags}: {err}')
     rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'b', '--progress', 'lines', '--color', 'never')
     expect(rc == 0 and b'\r' not in screen and b'\x1b' not in screen, screen[-300:])
     rc, screen = run_on_terminal(t, 80, 'run', 'm.yaml', '--out', 'c', env={'TERM': 'dumb'})
@@ -216,6 +220,8 @@ def test_color(t):
     expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'SEQLSTM_COLOR': 'always'}).err, 'SEQLSTM_COLOR')
     expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'FORCE_COLOR': '1'}).err, 'FORCE_COLOR')
     expect('\x1b' not in t.run('check', 'bad.yaml', rc=2).err, 'no terminal')
+    expect('\x1b' in t.run('check', 'bad.yaml', rc=2, env={'NO_COLOR': '', 'FORCE_COLOR': '1'}).err, 'an empty NO_COLOR')
+    expect('\x1b' not in t.run('check', 'bad.yaml', rc=2, env={'NO_COLOR': '1', 'FORCE_COLOR': '1'}).err, 'both')
     # the picture without its colours is the same
     plain = t.run('check', 'bad.yaml', rc=2).err
     colored = t.run('check', 'bad.yaml', '--color', 'always', rc=2).err

@@ -286,6 +286,21 @@ static void test_a_flag_that_is_not_given_changes_nothing(void **state)
     assert_false(cli_has(&cli, "on"));
 }
 
+/* A variable asks for JSON where there is some; the flag says more than that, and is refused where there is none. */
+static void test_json_of_a_command_without(void **state)
+{
+    struct cli_context cli;
+    (void)state;
+    setenv("SEQLSTM_JSON", "1", 1);
+    capture_begin();
+    assert_int_equal(PARSE(&cli, "file"), CLI_OK);
+    assert_true(cli_has(&cli, "json"));
+    assert_int_equal(PARSE(&cli, "file", "--json"), CLI_USAGE);
+    assert_int_equal(PARSE(&cli, "file", "--json", "--help"), CLI_OK);
+    unsetenv("SEQLSTM_JSON");
+    capture_expect("error[E0601]: `seqlstm try` has no JSON output, so `--json` has no use\n");
+}
+
 /* The command line before a variable, the last of several, and how messages name them. */
 static void test_which_value_counts(void **state)
 {
@@ -375,6 +390,7 @@ int main(void)
         cmocka_unit_test(test_who_draws_a_line),
         cmocka_unit_test(test_ranges_of_numbers),
         cmocka_unit_test(test_a_flag_that_is_not_given_changes_nothing),
+        cmocka_unit_test(test_json_of_a_command_without),
         cmocka_unit_test(test_which_value_counts),
         cmocka_unit_test(test_forms_of_flags),
         cmocka_unit_test(test_command_lines_that_are_refused),

@@ -201,6 +201,7 @@ static void add_ends(struct sl_buf *out)
     r.train.has_valid = r.has_test = true;
     r.train.valid = make_values(1234.56789, "a_long_metric_name", -1e-9);
     r.test = make_values((double)NAN, "accuracy", 1);
+    r.test.items[r.test.count++] = (struct sl_metric_value){"f1", 0.375, NULL};
     r.train.end = SL_END_EARLY_STOPPING;
     r.train.restored = r.measured_again = true;
     r.train.best_update = 8;
