@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -15,6 +17,7 @@
 #include "common/cuda_recorder.h"
 #include "common/cuda_runtime.h"
 #include "common/cupti.h"
+#include "../../unit/support/temporary.h"
 
 #ifdef HAS_CUPTI_HEADERS
 #include <cupti.h>
@@ -188,10 +191,71 @@ static void test_two_devices(void **state)
     stop(&gpu_recorder, &domain);
 }
 
+static void copy_library(const char *to)
+{
+    FILE *from = fopen(library, "rb"), *copy = fopen(to, "wb");
+    char bytes[4096];
+    assert_non_null(from);
+    assert_non_null(copy);
+    for (size_t count; (count = fread(bytes, 1, sizeof bytes, from)) > 0;)
+        assert_int_equal(fwrite(bytes, 1, count, copy), count);
+    assert_int_equal(fclose(from) | fclose(copy), 0);
+}
+
+/* Run in a process of its own, where nothing is loaded yet: 0 if recording starts with the file of that version and
+ * with no other. */
+static int start_with(const char *folder, const char *version)
+{
+    static const char *const versions[] = {"13", "12"};
+    static struct gpu_domain domain;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    snprintf(domain.cupti, sizeof domain.cupti, "%s", folder);
+    const seqlstm_status status = gpu_recorder.start((struct seqlstm_instance *)(void *)&domain, 0, &err);
+    if (version == NULL)
+        return status != SEQLSTM_UNAVAILABLE || strstr(err.message, folder) == NULL;
+    for (int k = 0; k < 2; k++) {
+        char path[TEMPORARY_BYTES + 20];
+        snprintf(path, sizeof path, "%s/libcupti.so.%s", folder, versions[k]);
+        if ((dlopen(path, RTLD_NOW | RTLD_NOLOAD) != NULL) != (strcmp(versions[k], version) == 0))
+            return 2;
+    }
+    return status == SEQLSTM_OK ? 0 : 3;
+}
+
+/* Of the versions in a folder the newest is loaded, and that alone. */
+static void test_newest_version(void **state)
+{
+    static const struct {
+        bool newer, older;
+        const char *loaded;
+    } rows[] = {{true, true, "13"}, {true, false, "13"}, {false, true, "12"}, {false, false, NULL}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char folder[TEMPORARY_BYTES], newer[TEMPORARY_BYTES + 20], older[TEMPORARY_BYTES + 20];
+        int status = -1;
+        assert_non_null(mkdtemp(temporary_template(folder, "cupti")));
+        snprintf(newer, sizeof newer, "%s/libcupti.so.13", folder);
+        snprintf(older, sizeof older, "%s/libcupti.so.12", folder);
+        if (rows[k].newer)
+            copy_library(newer);
+        if (rows[k].older)
+            copy_library(older);
+        const pid_t child = fork();
+        if (child == 0)
+            _exit(start_with(folder, rows[k].loaded));
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(unlink(newer) == 0, rows[k].newer);
+        assert_int_equal(unlink(older) == 0, rows[k].older);
+        assert_int_equal(rmdir(folder), 0);
+        if (status != 0)
+            fail_msg("row %zu: exit status %d", k, WEXITSTATUS(status));
+    }
+}
+
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_names), cmocka_unit_test(test_late_buffers),
-                                       cmocka_unit_test(test_two_devices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_version), cmocka_unit_test(test_names),
+                                       cmocka_unit_test(test_late_buffers), cmocka_unit_test(test_two_devices)};
     library = argc > 1 ? argv[1] : "";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,25 @@ static void test_findings_and_quiet(void **state)
     }
 }
 
+/* Tabs and ends of lines stay, whether a message names paths as they were written or there are no files at all; what
+ * else controls a terminal is shown. */
+static void test_messages_keep_tabs_and_lines(void **state)
+{
+    struct cli_context cli = make_context();
+    (void)state;
+    for (int has_files = 0; has_files < 2; has_files++) {
+        if (has_files)
+            assert_int_equal(sl_diagnostics_create(&cli.diagnostics, NULL), SEQLSTM_OK);
+        capture_begin();
+        cli_print_text(&cli, "a\tb\n\tc\033[1m\a\x7f\r\n");
+        cli_print_text(&cli, "");
+        cli_print_error(&cli, "E0301", "m.yaml:7:3", "x\ty\033; use z\tz\a");
+        capture_expect("a\tb\n\tc\\x1b[1m\\x07\\x7f\\r\n"
+                       "error[E0301]: x\ty\\x1b\n  --> m.yaml:7:3\n  = help: use z\tz\\x07\n");
+    }
+    sl_diagnostics_destroy(cli.diagnostics);
+}
+
 static void test_the_live_line_is_cleared_once(void **state)
 {
     (void)state;
@@ -385,6 +404,7 @@ int main(void)
         cmocka_unit_test(test_ranks_name_themselves),
         cmocka_unit_test(test_notes),
         cmocka_unit_test(test_findings_and_quiet),
+        cmocka_unit_test(test_messages_keep_tabs_and_lines),
         cmocka_unit_test(test_the_live_line_is_cleared_once),
         cmocka_unit_test(test_long_lines_are_whole),
         cmocka_unit_test(test_who_draws_a_line),

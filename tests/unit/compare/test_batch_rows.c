@@ -136,11 +136,57 @@ static void other_roles_have_no_index(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Rows are counted on the axis that a node writes, and rows that come in on the one that it reads: gather and attention
+ * read another one. */
+static void rows_are_those_of_the_axis(void **state)
+{
+    enum { ON_FREE, ON_STEPS, ON_SEQUENCES, ON_SOURCE_STEPS, ON_SOURCE_SEQUENCES, ON_MEMORY, AXES };
+    static const int32_t lengths[B] = {5, 2, 1}, source_lengths[B] = {2, 4, 6};
+    static const int64_t rows[AXES] = {0, 8, B, 12, B, 12};
+    static struct sl_tensor tensors[AXES];
+    const struct sl_batch_shape shape = {.sequences = B,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .input_features = 1,
+                                         .input_on_steps = true,
+                                         .source_lengths = source_lengths,
+                                         .source_kind = SL_FIELD_IDS,
+                                         .source_features = 1};
+    const struct sl_graph graph = {.tensors = tensors, .tensor_count = AXES};
+    struct sl_batch *batch = NULL;
+    (void)state;
+    assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);
+    for (int axis = 0; axis < AXES; axis++) {
+        tensors[axis].axis = (enum sl_axis)axis;
+        assert_int_equal(sl_batch_count_rows(batch, (enum sl_axis)axis), rows[axis]);
+        assert_ptr_equal(sl_batch_get_axis(batch, (enum sl_axis)axis),
+                         axis >= ON_SOURCE_STEPS ? &batch->source.axis : &batch->axis);
+    }
+    for (int32_t from = ON_STEPS; from < AXES; from++)
+        for (int32_t to = ON_STEPS; to < AXES; to++) {
+            int32_t gathers[] = {from, to, to}, attends[] = {to, from, to, to}, others[] = {to, from};
+            struct sl_node node = {.slots = gathers, .slot_count = 3};
+            node.desc.head.op = SEQLSTM_OP_GATHER;
+            assert_int_equal(sl_batch_count_node_rows(batch, &graph, &node), rows[to]);
+            assert_int_equal(sl_batch_count_rows_in(batch, &graph, &node), rows[from]);
+            node.slots = attends;
+            node.desc.head.op = SEQLSTM_OP_ATTENTION;
+            assert_int_equal(sl_batch_count_node_rows(batch, &graph, &node), rows[to]);
+            assert_int_equal(sl_batch_count_rows_in(batch, &graph, &node), rows[from]);
+            node.slots = others;
+            node.desc.head.op = SEQLSTM_OP_DENSE;
+            assert_int_equal(sl_batch_count_node_rows(batch, &graph, &node), rows[to]);
+            assert_int_equal(sl_batch_count_rows_in(batch, &graph, &node), rows[to]);
+        }
+    sl_batch_destroy(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_index_is_what_its_role_says),
         cmocka_unit_test(other_roles_have_no_index),
+        cmocka_unit_test(rows_are_those_of_the_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,8 @@
 
 #include "compare/sample/repeat.h"
 #include "compare/sample/sample.h"
+#include "session/prepare/training.h"
+#include "session/session.h"
 
 /* Batches of the sample, spread over the epoch: the same as a batcher gives there. */
 static void check_batches(const struct data_open *o, int64_t batch_size, int32_t most, int64_t sequences,
@@ -158,9 +160,55 @@ static void copies_of_values(void **state)
     sl_batch_destroy(to);
 }
 
+/* ---- small samples ---- */
+
+static const char large_text[] =
+    "seqlstm: 1\nseed: 1\n"
+    "data: {type: generator, name: adding_problem, length: 400, train: {size: 64}, batch_size: 4}\n"
+    "model: [{type: lstm, units: 64}, {type: dense, units: from_target}]\n"
+    "train: {loss: mse, updates: 1}\ndispatch: {policy: order}\nbackends: [reference]\n";
+
+/* What is asked for, up to the number that takes the reference a few seconds, which a larger request does not change.
+ */
+static void large_models_have_smaller_samples(void **state)
+{
+    static const int64_t sizes[] = {1, 2, 20, 200, 1000};
+    char path[TEMPORARY_BYTES];
+    const int file = mkstemp(temporary_template(path, "sample"));
+    struct sl_model_request model = {.path = path};
+    const struct sl_session_options options = {.model = &model, .threads = 1, .threads_given = true};
+    struct sl_diagnostics *diagnostics = NULL;
+    struct sl_session *session = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int64_t fits = 0;
+    (void)state;
+    assert_true(file >= 0 && dprintf(file, "%s", large_text) > 0);
+    close(file);
+    assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
+    if (sl_session_open_model(&options, diagnostics, &session, &err) != SEQLSTM_OK ||
+        sl_session_prepare_training(session, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    for (int k = (int)(sizeof sizes / sizeof *sizes) - 1; k >= 0; k--) {
+        struct sl_sample sample;
+        if (sl_sample_create_small(session, sizes[k], &sample, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(sample.count, 1);
+        const int64_t got = sample.batches[0]->sequences;
+        fits = fits ? fits : got;
+        assert_int_equal(got, sizes[k] < fits ? sizes[k] : fits);
+        assert_int_equal(sample.envelope.sequences, got);
+        sl_sample_deinit(&sample);
+    }
+    assert_in_range(fits, 21, 199); /* 400 steps of at least 3 times 8 * 64 * 66 operations, of 4e9 */
+    sl_session_close(session);
+    sl_diagnostics_destroy(diagnostics);
+    unlink(path);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(batches_are_spread_over_an_epoch), cmocka_unit_test(streams),
-                                       cmocka_unit_test(copies_of_pairs), cmocka_unit_test(copies_of_values)};
+                                       cmocka_unit_test(copies_of_pairs), cmocka_unit_test(copies_of_values),
+                                       cmocka_unit_test(large_models_have_smaller_samples)};
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

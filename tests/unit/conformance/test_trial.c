@@ -67,7 +67,7 @@ static void an_exchange_that_fails_is_a_failed_check(void **state)
 
 /* ---- what the checks of results notice, in a group of one rank ---- */
 
-enum { AT_FIRST, AT_MIDDLE, AT_LAST, PLACES, EXCHANGES_MOST = 12 };
+enum { AT_FIRST, AT_MIDDLE, AT_LAST, PLACES, BEFORE_FIRST = PLACES, BEHIND_LAST, EXCHANGES_MOST = 12 };
 
 /* The exchange with this number returns one wrong element; 0: none does. */
 static int wrong_run, wrong_place;
@@ -76,15 +76,34 @@ static seqlstm_status run_alone(struct seqlstm_group *group, struct seqlstm_queu
                                 const struct seqlstm_exchange *e, struct seqlstm_error *err)
 {
     (void)group, (void)queue, (void)err;
-    const int64_t bytes = sl_dtype_bytes(e->dtype), place = wrong_place == AT_FIRST    ? 0
-                                                            : wrong_place == AT_MIDDLE ? e->elems / 2
-                                                                                       : e->elems - 1;
+    const int64_t places[] = {0, e->elems / 2, e->elems - 1, -1, e->elems};
+    const int64_t bytes = sl_dtype_bytes(e->dtype), place = places[wrong_place];
     if (e->to && e->from && e->to != e->from)
         memmove(e->to, e->from, (size_t)(e->elems * bytes));
     if (++fake.runs == wrong_run && e->to && e->elems > 0)
         ((unsigned char *)e->to)[place * bytes] ^= 1;
     else if (fake.runs == wrong_run)
         wrong_run = 0; /* nothing that could be wrong */
+    return SEQLSTM_OK;
+}
+
+/* Memory of the plugin, of which a byte is not zero in this turn (0: in none), at this place. */
+enum { MEMORY_BYTES = 320048 };
+static int turn, dirty_turn;
+static int64_t dirty_place;
+
+static seqlstm_status allocate(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                               void **out_memory, struct seqlstm_error *err)
+{
+    static _Alignas(
+        SEQLSTM_ALIGNMENT) unsigned char memory[2][MEMORY_BYTES + SEQLSTM_ALIGNMENT - MEMORY_BYTES % SEQLSTM_ALIGNMENT];
+    (void)connection, (void)timeout_ns, (void)err;
+    assert_int_equal(bytes, MEMORY_BYTES);
+    unsigned char *given = memory[turn++ % 2];
+    memset(given, 0, MEMORY_BYTES);
+    if (turn == dirty_turn)
+        given[dirty_place] = 4;
+    *out_memory = given;
     return SEQLSTM_OK;
 }
 
@@ -96,19 +115,21 @@ static struct sl_trial run_case(void (*run)(struct sl_trial *trial), struct sl_c
                                                        .reductions = (1u << SEQLSTM_REDUCE_COUNT) - 1,
                                                        .groups = 2};
     struct sl_trial trial = {.connection = connection, .transport = &transport, .ranks = 1, .seed = 3};
-    fake.runs = 0;
+    fake.runs = turn = 0;
     run(&trial);
     return trial;
 }
 
 static void a_wrong_element_is_noticed_anywhere(void **state)
 {
-    static void (*const cases[])(struct sl_trial *) = {sl_trial_all_reduce, sl_trial_reduce_scatter,
-                                                       sl_trial_all_gather, sl_trial_rounding};
+    static void (*const cases[])(struct sl_trial *) = {
+        sl_trial_all_reduce, sl_trial_reduce_scatter, sl_trial_all_gather, sl_trial_rounding,
+        sl_trial_broadcast,  sl_trial_many,           sl_trial_shared};
     struct sl_connection *connection;
     (void)state;
     fake_reset();
     fake.table.run = run_alone;
+    fake.table.allocate = allocate;
     assert_int_equal(fake_connect(0, 1, &connection, NULL), SEQLSTM_OK);
     for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
         wrong_run = 0;
@@ -129,12 +150,46 @@ static void a_wrong_element_is_noticed_anywhere(void **state)
     sl_connection_close(connection);
 }
 
+/* Memory that is not zero, and what a reduction writes beside its elements, wherever it is, in both rounds. */
+static void memory_of_the_plugin_is_looked_at_whole(void **state)
+{
+    static const int64_t places[] = {0, 1, MEMORY_BYTES / 2, MEMORY_BYTES - 2, MEMORY_BYTES - 1};
+    struct sl_connection *connection;
+    (void)state;
+    fake_reset();
+    fake.table.run = run_alone;
+    fake.table.allocate = allocate;
+    assert_int_equal(fake_connect(0, 1, &connection, NULL), SEQLSTM_OK);
+    wrong_run = 0;
+    for (dirty_turn = 0; dirty_turn <= 2; dirty_turn++)
+        for (size_t k = 0; k < (dirty_turn ? sizeof places / sizeof *places : 1); k++) {
+            dirty_place = places[k];
+            const struct sl_trial trial = run_case(sl_trial_shared, connection);
+            assert_string_equal(trial.detail, dirty_turn ? "memory of the plugin is not zero at first" : "");
+            assert_int_equal(turn, dirty_turn == 1 ? 1 : 2);
+        }
+    dirty_turn = 0;
+    const int reductions = SEQLSTM_REDUCE_COUNT * 3 * 4 * 2; /* of a round, which begins with a barrier */
+    for (int round = 0; round < 2; round++)
+        for (int k = round; k < reductions; k += 11) {   /* odd: each number of elements, in place and not */
+            const bool has_room_before = k / 2 % 2 == 1; /* every other number of elements, each twice */
+            wrong_run = 1 + round * (reductions + 1) + 1 + k;
+            wrong_place = has_room_before && k % 2 ? BEFORE_FIRST : BEHIND_LAST;
+            const struct sl_trial trial = run_case(sl_trial_shared, connection);
+            if (!strstr(trial.detail, "wrote beside them"))
+                fail_msg("round %d, reduction %d: `%s`", round, k, trial.detail);
+        }
+    wrong_run = 0;
+    sl_connection_close(connection);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_exchanged_after_a_failed_check),
         cmocka_unit_test(an_exchange_that_fails_is_a_failed_check),
         cmocka_unit_test(a_wrong_element_is_noticed_anywhere),
+        cmocka_unit_test(memory_of_the_plugin_is_looked_at_whole),
     };
     return cmocka_run_group_tests(tests, open_connection, close_connection);
 }

@@ -222,6 +222,21 @@ static void test_damage_is_mended(void **state)
         }
         free(bad);
     }
+    /* As it was, with bytes behind it. */
+    struct sl_token_file *longer = NULL;
+    char *with_more = calloc(1, bytes + 8);
+    memcpy(with_more, good, bytes);
+    for (size_t more = 0; more <= 8; more += more ? more : 1) {
+        assert_int_equal(sl_file_write(path, with_more, bytes + more, NULL), SEQLSTM_OK);
+        for (int prove = 0; prove < 2; prove++) {
+            assert_int_equal(sl_token_file_open(path, prove, &longer, &err), more ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK);
+            if (more)
+                assert_non_null(strstr(err.message, ".tokens: the size is not what the header says"));
+            else
+                sl_token_file_close(longer);
+        }
+    }
+    free(with_more);
     /* Another version, right in itself. */
     struct sl_token_header header;
     memcpy(&header, good, sizeof header);

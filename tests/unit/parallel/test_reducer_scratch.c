@@ -21,6 +21,7 @@ static struct {
     size_t bytes;
     float *grads;
     int64_t elems, exchanged; /* floats of sums */
+    int runs, fails_at;       /* the exchange that fails, counted from 1; 0: none */
 } scratch;
 
 static seqlstm_status describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
@@ -66,7 +67,9 @@ static void double_bfloat16(uint16_t *values, int64_t elems)
 static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *queue, const struct seqlstm_exchange *e,
                            struct seqlstm_error *err)
 {
-    (void)group, (void)queue, (void)err;
+    (void)group, (void)queue;
+    if (++scratch.runs == scratch.fails_at)
+        return seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "exchange %d has failed", scratch.runs);
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
         return SEQLSTM_OK;
     const int64_t bytes = e->elems * (e->dtype == SEQLSTM_DTYPE_BFLOAT16 ? 2 : 4);
@@ -163,8 +166,60 @@ static void all_stays_in_the_scratch(void **state)
                 }
 }
 
+/* Whichever exchange fails, of whichever group, the update ends with its message, and so does the next one. */
+static void a_failure_is_told_with_its_message(void **state)
+{
+    static const struct sl_bundle_matrix matrices[] = {{5, 10, 3, false}, {60, 4, 5, false}};
+    static const struct sl_parallel_config config = {.data = 2};
+    (void)state;
+    for (int spares_core = 0; spares_core < 2; spares_core++)
+        for (int fails_at = 1;; fails_at++) {
+            struct sl_connection *connection = NULL;
+            struct sl_reducer *reducer = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_ranks ranks;
+            float grads[100] = {0};
+            char expected[60];
+            fake_reset();
+            fake.table.describe = describe;
+            fake.table.allocate = lend;
+            fake.table.run = echo;
+            memset(&scratch, 0, sizeof scratch);
+            scratch.grads = grads;
+            scratch.elems = 100;
+            assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+            assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+            ranks.spares_core = spares_core;
+            const struct sl_reducer_request request = {
+                .ranks = &ranks, .grads = grads, .elems = 100, .matrices = matrices, .matrix_count = 2};
+            assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+            scratch.runs = 0;
+            scratch.fails_at = fails_at;
+            const seqlstm_status status = sl_reducer_finish(reducer, &err);
+            const bool fails = scratch.runs >= fails_at;
+            assert_int_equal(status, fails ? SEQLSTM_DEVICE : SEQLSTM_OK);
+            for (int update = 0; update < 2 && fails; update++) {
+                snprintf(expected, sizeof expected, "exchange %d has failed", fails_at);
+                assert_string_equal(err.message, expected);
+                err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+                assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_DEVICE);
+                assert_int_equal(scratch.runs, fails_at); /* nothing is exchanged any more */
+            }
+            sl_reducer_destroy(reducer);
+            sl_connection_close(connection);
+            free(scratch.block);
+            if (!fails) {
+                assert_true(fails_at > 4); /* vectors around and between the matrices, and flags of both */
+                break;
+            }
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(all_stays_in_the_scratch)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(all_stays_in_the_scratch),
+        cmocka_unit_test(a_failure_is_told_with_its_message),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

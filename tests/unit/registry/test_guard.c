@@ -6,12 +6,15 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -121,6 +124,35 @@ static void replace_error(void)
     close(other);
 }
 
+/* An hour: it does not end in a test. */
+static void start_timer(int which)
+{
+    static const struct itimerval hour = {.it_value = {.tv_sec = 3600}};
+    assert_int_equal(setitimer(which, &hour, NULL), 0);
+}
+
+static bool runs(int which)
+{
+    struct itimerval now;
+    assert_int_equal(getitimer(which, &now), 0);
+    return now.it_value.tv_sec > 0;
+}
+
+static void start_real_timer(void)
+{
+    start_timer(ITIMER_REAL);
+}
+
+static void start_virtual_timer(void)
+{
+    start_timer(ITIMER_VIRTUAL);
+}
+
+static void start_profiling_timer(void)
+{
+    start_timer(ITIMER_PROF);
+}
+
 static const struct {
     void (*change)(void);
     uint32_t bits;
@@ -142,6 +174,9 @@ static const struct {
     {set_umask, SL_CHANGED_UMASK, "to 123)"},
     {close_input, SL_CHANGED_FILE, "closed stdin"},
     {replace_error, SL_CHANGED_FILE, "replaced stderr"},
+    {start_real_timer, SL_CHANGED_TIMER, "started a timer that sends a signal"},
+    {start_virtual_timer, SL_CHANGED_TIMER, "started a timer that sends a signal"},
+    {start_profiling_timer, SL_CHANGED_TIMER, "started a timer that sends a signal"},
 };
 
 static void each_change_is_seen_and_undone(void **state)
@@ -195,6 +230,108 @@ static void changes_together_are_all_named(void **state)
     assert_true(before.rlim_cur == after.rlim_cur);
 }
 
+/* Timers that the program had run on, and only others are stopped: each set of its timers, with each that is started.
+ */
+static void timers_of_the_program_run_on(void **state)
+{
+    static const int timers[] = {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF};
+    static const struct itimerval none;
+    char text[400];
+    (void)state;
+    for (unsigned had = 0; had < 8; had++)
+        for (int started = -1; started < 3; started++) {
+            struct sl_process_guard guard;
+            for (int k = 0; k < 3; k++)
+                if (had >> k & 1)
+                    start_timer(timers[k]);
+            sl_process_guard_begin(&guard);
+            if (started >= 0)
+                start_timer(timers[started]);
+            const bool is_new = started >= 0 && !(had >> started & 1);
+            assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), is_new ? SL_CHANGED_TIMER : 0);
+            assert_string_equal(text, is_new ? "started a timer that sends a signal" : "");
+            for (int k = 0; k < 3; k++) {
+                assert_int_equal(runs(timers[k]), had >> k & 1);
+                assert_int_equal(setitimer(timers[k], &none, NULL), 0);
+            }
+        }
+}
+
+/* What the program itself had changed before is no change, and stays. */
+static void what_was_so_before_is_no_change(void **state)
+{
+    char text[400];
+    struct sl_process_guard whole, guard;
+    struct sigaction action;
+    sigset_t mask;
+    (void)state;
+    setenv("SEQLSTM_GUARD_TEST", "kept", 1);
+    sl_process_guard_begin(&whole);
+    round_up();
+    go_away();
+    set_thread_locale();
+    ignore_signal();
+    block_signals();
+    set_variable();
+    set_umask();
+    close_input();
+    sl_process_guard_begin(&guard);
+    if (sl_process_guard_end(&guard, text, sizeof text) != 0)
+        fail_msg("%s", text);
+    assert_int_equal(fegetround(), FE_UPWARD);
+    assert_true(uselocale((locale_t)0) == another_locale);
+    assert_int_equal(sigaction(SIGUSR2, NULL, &action), 0);
+    assert_true(action.sa_handler == SIG_IGN);
+    assert_int_equal(sigprocmask(SIG_SETMASK, NULL, &mask), 0);
+    assert_true(sigismember(&mask, SIGUSR1) == 1);
+    assert_string_equal(getenv("SEQLSTM_GUARD_TEST"), "other");
+    assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+    assert_int_equal(sl_process_guard_end(&whole, text, sizeof text),
+                     SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_LOCALE | SL_CHANGED_HANDLER | SL_CHANGED_MASK |
+                         SL_CHANGED_ENVIRONMENT | SL_CHANGED_UMASK | SL_CHANGED_FILE);
+    freelocale(another_locale);
+    another_locale = (locale_t)0;
+}
+
+/* Whichever limit is another, it is named, and restored. */
+static void each_limit_is_watched(void **state)
+{
+    static const struct {
+        int limit;
+        const char *name;
+    } rows[] = {
+        {RLIMIT_NOFILE, "number of open files"},
+        {RLIMIT_AS, "address space"},
+        {RLIMIT_FSIZE, "size of files"},
+        {RLIMIT_STACK, "stack"},
+        {RLIMIT_CORE, "core files"},
+        {RLIMIT_DATA, "data segment"},
+        {RLIMIT_CPU, "processor time"},
+        {RLIMIT_NPROC, "number of processes"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_process_guard guard;
+        struct rlimit was, other, after;
+        char text[400], expected[80];
+        assert_int_equal(getrlimit(rows[k].limit, &was), 0);
+        other = was;
+        other.rlim_cur = was.rlim_cur == 0               ? 1
+                         : was.rlim_cur != RLIM_INFINITY ? was.rlim_cur - 1
+                         : rows[k].limit == RLIMIT_CPU   ? (rlim_t)1 << 30
+                                                         : (rlim_t)1 << 46;
+        if (other.rlim_cur > other.rlim_max)
+            continue; /* it cannot be changed */
+        sl_process_guard_begin(&guard);
+        assert_int_equal(setrlimit(rows[k].limit, &other), 0);
+        assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_LIMIT);
+        snprintf(expected, sizeof expected, "changed the limit of the %s", rows[k].name);
+        assert_string_equal(text, expected);
+        assert_int_equal(getrlimit(rows[k].limit, &after), 0);
+        assert_true(after.rlim_cur == was.rlim_cur && after.rlim_max == was.rlim_max);
+    }
+}
+
 static void a_fence_sees_one_byte(void **state)
 {
     (void)state;
@@ -221,9 +358,9 @@ static void a_fence_sees_one_byte(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_change_is_seen_and_undone),
-        cmocka_unit_test(changes_together_are_all_named),
-        cmocka_unit_test(a_fence_sees_one_byte),
+        cmocka_unit_test(each_change_is_seen_and_undone), cmocka_unit_test(changes_together_are_all_named),
+        cmocka_unit_test(timers_of_the_program_run_on),   cmocka_unit_test(what_was_so_before_is_no_change),
+        cmocka_unit_test(each_limit_is_watched),          cmocka_unit_test(a_fence_sees_one_byte),
     };
     const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (descriptors_count() != before)

@@ -6,8 +6,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -186,12 +188,81 @@ static void requests_that_wait_are_late(void **state)
     assert_true(result.mean >= pauses / 2 - 0.1);
 }
 
+/* ---- requests that a socket takes in many parts ---- */
+
+enum { LARGE_BYTES = 8 << 20 };
+
+struct slow_server {
+    int socket;
+    const struct sl_buf *expected; /* [BODIES] */
+    int whole, other;
+};
+
+/* Begins to read late, so that the client has to wait several times. */
+static void *read_slowly(void *context)
+{
+    struct slow_server *s = context;
+    char *got = malloc(LARGE_BYTES + BODIES);
+    for (int connection; (connection = accept(s->socket, NULL, NULL)) >= 0; close(connection))
+        for (bool goes_on = true; goes_on;) {
+            const size_t wanted = s->expected[s->whole % BODIES].length_bytes;
+            size_t count = 0;
+            while (count < wanted && goes_on) {
+                usleep(count < LARGE_BYTES / 2 ? 1000 : 0);
+                const ssize_t bytes = recv(connection, got + count, wanted - count, 0);
+                goes_on = bytes > 0;
+                count += bytes > 0 ? (size_t)bytes : 0;
+            }
+            if (!goes_on)
+                break;
+            goes_on = memcmp(got, s->expected[s->whole % BODIES].data, wanted) == 0;
+            s->whole += goes_on;
+            s->other += !goes_on;
+            goes_on = goes_on && send(connection, replies[ANSWER], strlen(replies[ANSWER]), MSG_NOSIGNAL) >= 0;
+        }
+    free(got);
+    return NULL;
+}
+
+static void large_requests_arrive_whole(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct server address = {.socket = -1};
+    struct sl_load_result result;
+    struct sl_buf texts[BODIES] = {{0}};
+    pthread_t thread;
+    (void)state;
+    open_server(&address);
+    const int room = 64 << 10;
+    assert_int_equal(setsockopt(address.socket, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
+    for (int k = 0; k < BODIES; k++)
+        for (size_t i = 0; i < (size_t)(LARGE_BYTES + k) / sizeof i; i++) {
+            const size_t word = i * 0x9E3779B97F4A7C15u + (size_t)k;
+            sl_buf_append(&texts[k], (const char *)&word, sizeof word);
+        }
+    struct slow_server s = {.socket = address.socket, .expected = texts};
+    const struct sl_load_bodies bodies = {.requests = texts, .lengths = lengths, .count = BODIES};
+    const struct sl_load_request request = {
+        .address = "127.0.0.1", .port = address.port, .bodies = &bodies, .rate = 40, .connections = 1, .seconds = 0.1};
+    assert_int_equal(pthread_create(&thread, NULL, read_slowly, &s), 0);
+    ok(sl_load_run(&request, &result, &err), &err);
+    shutdown(s.socket, SHUT_RDWR);
+    pthread_join(thread, NULL);
+    close(s.socket);
+    assert_int_equal(s.other, 0);
+    assert_int_equal(result.answered, s.whole);
+    assert_int_equal(result.failed + result.lost, 0);
+    for (int k = 0; k < BODIES; k++)
+        sl_buf_deinit(&texts[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_that_wait_are_late),
         cmocka_unit_test(several_requests_are_sent_in_turn),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
+        cmocka_unit_test(large_requests_arrive_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -147,12 +147,16 @@ static void test_print(void **state)
     print_all(&out, "waiting for data", timeline, &none);
     print_all(&out, "nothing tried", timeline, NULL);
     sl_timeline_destroy(timeline);
-    trace = make_trace(1);
-    for (int k = 0; k < 12; k++) { /* more parts than a table has rows */
+    trace = make_trace(3);
+    for (int k = 0; k < 36; k++) { /* more parts, and more kernels, than a table has rows; in three updates */
         static const char *const names[] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"};
-        add(&trace, 0, SL_ACTIVITY_FORWARD, names[k], 10 * k, 10 * k + 5 + k % 4, 5);
+        const int64_t at = 200 + 140 * (k / 12) + 10 * (k % 12);
+        add(&trace, 0, SL_ACTIVITY_FORWARD, names[k % 12], at, at + 5 + k % 4, 5);
+        if (k % 7 != 3)
+            add(&trace, 2, SL_ACTIVITY_DEVICE, names[(k + 3) % 12], at + 1, at + 2 + k % 5, 0);
+        if (k % 12 == 11)
+            add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, at - 110, at + 10 + k / 2, 7);
     }
-    add(&trace, 0, SL_ACTIVITY_UPDATE, NULL, 0, 130, 7);
     timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){-0.001, NAN, NAN});
     print_all(&out, "many parts", timeline, NULL);
     sl_timeline_destroy(timeline);

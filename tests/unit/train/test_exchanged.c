@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where gradients are added, and which of them ranks exchange as factors or as rows of embeddings, worked out by hand
- * for a tagger of 200 words, 40 numbers each, 48 hidden units and 150 tags. */
+/* Where gradients are added, which of them a stage has, and which of them ranks exchange as factors or as rows of
+ * embeddings, worked out by hand for a tagger of 200 words, 40 numbers each, 48 hidden units and 150 tags. */
 #include "fake_collectives.h"
 #include "model_fixture.h"
 #include "ok.h"
@@ -8,6 +8,7 @@
 #include "exec/params/params.h"
 #include "exec/params/params_mirror.h"
 #include "train/exchanged.h"
+#include "train/trainer/stages.h"
 
 enum { WORDS = 200, TAGS = 150, PARAMS_MOST = 8 };
 
@@ -110,6 +111,134 @@ static void lookups_of_an_update(void **state)
     assert_int_equal(sl_exchanged_count_lookups(&batch, 4), 112);
 }
 
+/* ---- memory of the collectives ---- */
+
+static struct {
+    uint64_t bytes; /* what was asked for last; 0: nothing */
+    void *memory;
+} asked;
+
+static seqlstm_status lend(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns, void **out_memory,
+                           struct seqlstm_error *err)
+{
+    (void)connection, (void)timeout_ns;
+    asked.bytes = bytes;
+    if (posix_memalign(&asked.memory, SEQLSTM_ALIGNMENT, (size_t)bytes) != 0)
+        return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a test");
+    memset(asked.memory, 0, (size_t)bytes);
+    *out_memory = asked.memory;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status lend_nothing(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                                   void **out_memory, struct seqlstm_error *err)
+{
+    (void)connection, (void)timeout_ns, (void)out_memory;
+    asked.bytes = bytes;
+    return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "the shared memory is full");
+}
+
+/* All gradients and one number more lie in memory of the collectives where they have any. Those of devices do not. */
+static void gradients_lie_where_they_are_added(void **state)
+{
+    static const struct {
+        seqlstm_status (*allocate)(struct seqlstm_connection *connection, uint64_t bytes, int64_t timeout_ns,
+                                   void **out_memory, struct seqlstm_error *err);
+        bool has_mirrors, asks, lends;
+        seqlstm_status status;
+    } rows[] = {{lend, false, true, true, SEQLSTM_OK},
+                {NULL, false, false, false, SEQLSTM_OK},
+                {lend_nothing, false, true, false, SEQLSTM_NO_MEMORY},
+                {lend, true, false, false, SEQLSTM_OK}};
+    static struct sl_mirrors mirrors;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_connection *connection = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct tagger tagger;
+        bool lends = true;
+        fake_reset();
+        fake.table.allocate = rows[i].allocate;
+        asked.bytes = 0;
+        asked.memory = NULL;
+        ok(fake_connect(0, 2, &connection, &err), &err);
+        open_tagger(&tagger, PLAIN);
+        struct sl_params *params = tagger.params;
+        const float *before = params->grads;
+        if (rows[i].has_mirrors)
+            params->mirrors = &mirrors;
+        assert_int_equal(sl_exchanged_place_grads(params, connection, &lends, &err), rows[i].status);
+        params->mirrors = NULL;
+        assert_int_equal(lends, rows[i].lends);
+        assert_int_equal(asked.bytes, rows[i].asks ? ((uint64_t)params->elems + 1) * sizeof(float) : 0);
+        assert_ptr_equal(params->grads, rows[i].lends ? asked.memory : before);
+        if (rows[i].status != SEQLSTM_OK)
+            assert_string_equal(err.message, "the shared memory is full");
+        close_tagger(&tagger);
+        sl_connection_close(connection);
+        free(asked.memory);
+    }
+}
+
+/* ---- the gradients of a stage ---- */
+
+#define FROZEN_BETWEEN                                                                                                 \
+    "{type: embedding, name: words, dim: 40}, {type: lstm, name: l, units: 48, return_sequences: true, trainable: "    \
+    "false}, {type: output, name: o, activation: softmax}"
+
+/* Of the parameters that its stage owns, those that are trained, one after the other; the others stay as they are.
+ * Without stages, and with a single one, they are where they were. */
+static void a_stage_takes_what_it_trains(void **state)
+{
+    static const char *const layers[] = {PLAIN, FROZEN, FROZEN_BETWEEN};
+    (void)state;
+    for (size_t i = 0; i < sizeof layers / sizeof *layers; i++)
+        for (int32_t stages = 1; stages <= 3; stages++)
+            for (int32_t stage = 0; stage < stages; stage++) {
+                struct tagger tagger;
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                int32_t owns[PARAMS_MOST];
+                bool shared[PARAMS_MOST] = {false};
+                const struct sl_owners owners = {.params = owns, .shared = shared};
+                struct sl_ranks ranks = {.stages = stages, .stage = stage};
+                open_tagger(&tagger, layers[i]);
+                struct sl_params *params = tagger.params;
+                struct sl_trainer trainer = {.request = {.params = params, .ranks = &ranks}};
+                assert_int_equal(sl_trainer_count_own(&trainer), params->trainable_elems);
+                assert_ptr_equal(sl_trainer_take_own(&trainer), params->grads);
+                for (int32_t v = 0; v < params->view_count; v++)
+                    owns[v] = (2 * v + 1) % stages;
+                for (int64_t k = 0; k < params->elems; k++)
+                    params->grads[k] = (float)k + 1;
+                trainer.request.owners = &owners;
+                ok(sl_trainer_open_stages(&trainer, &err), &err);
+                float *own = sl_trainer_take_own(&trainer);
+                int64_t count = 0;
+                for (int32_t v = 0; v < params->view_count; v++)
+                    for (int64_t k = 0; k < params->views[v].elems; k++)
+                        if (owns[v] == stage && params->views[v].trainable) {
+                            const float expected = (float)(params->views[v].offset_elems + k) + 1;
+                            assert_true(stages == 1 || own[count] == expected);
+                            if (stages > 1)
+                                own[count] = -expected;
+                            count++;
+                        }
+                assert_int_equal(sl_trainer_count_own(&trainer), stages > 1 ? count : params->trainable_elems);
+                assert_int_equal(own == params->grads, stages == 1);
+                sl_trainer_put_own(&trainer);
+                for (int32_t v = 0; v < params->view_count; v++)
+                    for (int64_t k = 0; k < params->views[v].elems; k++) {
+                        const int64_t at = params->views[v].offset_elems + k;
+                        const bool changed = stages > 1 && owns[v] == stage && params->views[v].trainable;
+                        assert_true(params->grads[at] == (changed ? -1 : 1) * ((float)at + 1));
+                    }
+                assert_int_equal(sl_trainer_is_last_stage(&trainer), stage == stages - 1);
+                sl_trainer_close_stages(&trainer);
+                assert_null(trainer.stages);
+                close_tagger(&tagger);
+            }
+}
+
 /* Gradients are added on the device where there is one, whose memory the collectives reach, and where nothing has to be
  * done to the gradients on the way. */
 static void where_gradients_are_added(void **state)
@@ -156,9 +285,9 @@ static void where_gradients_are_added(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(matrices_of_which_less_is_exchanged),
-        cmocka_unit_test(lookups_of_an_update),
-        cmocka_unit_test(where_gradients_are_added),
+        cmocka_unit_test(matrices_of_which_less_is_exchanged), cmocka_unit_test(lookups_of_an_update),
+        cmocka_unit_test(where_gradients_are_added),           cmocka_unit_test(gradients_lie_where_they_are_added),
+        cmocka_unit_test(a_stage_takes_what_it_trains),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

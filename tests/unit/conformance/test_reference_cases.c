@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a backend is compared with: the reference takes every case of the quick suite, in float64, whatever types the
+ * case has. A case that it refuses would only be skipped. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "conformance/cases/catalogue.h"
+#include "judge/runner_private.h"
+#include "registry/instance.h"
+#include "registry/plugin.h"
+
+const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
+
+struct counts {
+    struct sl_subject reference;
+    int all, narrow, int8;
+};
+
+static void create(void *context, enum sl_level level, const char *text)
+{
+    struct counts *counts = context;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_runner *runner = NULL;
+    struct sl_data *data = NULL;
+    struct sl_arena arena;
+    struct sl_case c;
+    (void)level;
+    sl_arena_init(&arena);
+    if (sl_case_parse(text, &c, &err) != SEQLSTM_OK || sl_data_create(&arena, &c, 2, 3, &data, &err) != SEQLSTM_OK ||
+        sl_runner_create(&counts->reference, data, NULL, NULL, &runner, &err) != SEQLSTM_OK)
+        fail_msg("%s: %s", text, err.message);
+    const struct seqlstm_desc *given = &c.desc.head, *taken = &runner->desc.head;
+    const uint32_t dtypes[] = {taken->dtype_activation, taken->dtype_activation_grad, taken->dtype_state,
+                               taken->dtype_compute,    taken->dtype_weight,          taken->dtype_weight_grad};
+    for (size_t k = 0; k < sizeof dtypes / sizeof *dtypes; k++)
+        assert_int_equal(dtypes[k], SEQLSTM_DTYPE_FLOAT32);
+    for (int32_t k = 0; k < runner->count; k++)
+        if (data->slots[k].role != SL_SLOT_ABSENT && sl_slot_is_float(&data->slots[k]) && given->op != SEQLSTM_OP_CAST)
+            assert_int_equal(runner->dtypes[k], SEQLSTM_DTYPE_FLOAT64);
+    counts->all++;
+    counts->narrow += given->dtype_compute != SEQLSTM_DTYPE_FLOAT32;
+    counts->int8 += given->dtype_compute == SEQLSTM_DTYPE_INT8;
+    sl_runner_destroy(runner);
+    sl_arena_deinit(&arena);
+}
+
+static void the_reference_takes_every_case(void **state)
+{
+    struct sl_arena arena;
+    struct sl_host host;
+    struct sl_queue queue;
+    struct sl_backend_record record = {.status = SL_BACKEND_OK};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instance = NULL;
+    const struct seqlstm_backend *table = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
+    (void)state;
+    sl_arena_init(&arena);
+    sl_host_init(&host, "reference", NULL, NULL);
+    sl_queue_init(&queue, NULL);
+    assert_int_equal(sl_instance_open(&arena, table, &host.services, NULL, 0, &record, &instance, &err), SEQLSTM_OK);
+    struct counts counts = {
+        .reference = {.table = table,
+                      .instance = instance,
+                      .device_class = record.devices[0].device_class,
+                      .queue = &queue.queue,
+                      .float64 = sl_plugin_get_extension(table, instance, SEQLSTM_FLOAT64_EXTENSION)}};
+    for (int level = SL_LEVEL_FORWARD; level < SL_LEVEL_COUNT; level++)
+        sl_catalogue_each((enum sl_level)level, false, create, &counts);
+    assert_true(counts.all > counts.narrow && counts.narrow > counts.int8 && counts.int8 > 0);
+    sl_plugin_close(table, instance);
+    assert_int_equal(host.memory.live_blocks, 0);
+    sl_arena_deinit(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_reference_takes_every_case),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
