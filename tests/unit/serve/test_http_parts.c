@@ -76,7 +76,7 @@ static void start(struct server *server)
                                                  .idle_seconds = 30,
                                                  .address = "127.0.0.1",
                                                  .body_bytes = 1000,
-                                                 .header_bytes = 1000,
+                                                 .header_bytes = 3000,
                                                  .on_request = keep_request,
                                                  .context = server};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -244,6 +244,26 @@ static void answers_of_one_pass_reach_all(void **state)
     stop(&server);
 }
 
+/* The limit of bodies is not that of heads. */
+static void heads_have_a_limit_of_their_own(void **state)
+{
+    struct server server;
+    char text[4000], padding[3000];
+    (void)state;
+    start(&server);
+    memset(padding, 'p', sizeof padding);
+    for (int bytes = 500; bytes <= 2500; bytes += 2000) {
+        const int client = connect_to(&server);
+        snprintf(text, sizeof text, "GET /parts HTTP/1.0\r\nX-Padding: %.*s\r\n\r\n", bytes, padding);
+        assert_int_equal(send(client, text, strlen(text), 0), strlen(text));
+        answer(take_request(&server), "fits");
+        read_up_to(client, NULL, text, sizeof text);
+        assert_int_equal(atoi(text + strlen("HTTP/1.x ")), 200);
+        close(client);
+    }
+    stop(&server);
+}
+
 /* As many bytes as the answer to GET has are named, and none comes: the next answer follows. */
 static void head_has_the_length_and_no_body(void **state)
 {
@@ -278,6 +298,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {cmocka_unit_test(an_answer_ends_after_its_parts_were_read),
                                        cmocka_unit_test(a_chunked_answer_ends_after_its_parts_were_read),
                                        cmocka_unit_test(answers_of_one_pass_reach_all),
+                                       cmocka_unit_test(heads_have_a_limit_of_their_own),
                                        cmocka_unit_test(head_has_the_length_and_no_body)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -120,11 +120,47 @@ static void workers_that_sleep_get_their_share(void **state)
     sl_job_queue_deinit(&queue);
 }
 
+/* The oldest one is that of the present round. */
+static void each_round_begins_anew(void **state)
+{
+    struct sl_length_window window;
+    (void)state;
+    assert_true(sl_length_window_init(&window, STEPS));
+    for (int round = 0; round < 3; round++) {
+        const int64_t oldest = round == 1 ? 12 : 5 + round, other = round == 1 ? 3 : 16;
+        sl_length_window_add(&window, oldest, 1);
+        sl_length_window_add(&window, other, 4);
+        sl_length_window_choose(&window, 1);
+        expect(&window, oldest, oldest);
+        assert_true(sl_length_window_has(&window, oldest) && !sl_length_window_has(&window, other));
+        sl_length_window_clear(&window);
+    }
+    sl_length_window_deinit(&window);
+}
+
+/* Many sequences of one length count as many. */
+static void sequences_of_a_request_count_each(void **state)
+{
+    struct sl_length_window window;
+    (void)state;
+    assert_true(sl_length_window_init(&window, STEPS));
+    sl_length_window_add(&window, 8, 3);
+    sl_length_window_add(&window, 9, 1);
+    sl_length_window_add(&window, 11, 1);
+    sl_length_window_choose(&window, 3);
+    expect(&window, 8, 8);
+    sl_length_window_choose(&window, 4);
+    expect(&window, 8, 9);
+    sl_length_window_deinit(&window);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_near_the_oldest_are_chosen),
         cmocka_unit_test(equal_distances_and_ends),
+        cmocka_unit_test(each_round_begins_anew),
+        cmocka_unit_test(sequences_of_a_request_count_each),
         cmocka_unit_test(workers_that_sleep_get_their_share),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -165,7 +165,7 @@ static void surplus_bytes_are_no_answer(void **state)
     (void)state;
     static const char *const surplus[] = {
         "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\nbody?", "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\n|body?",
-        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nContent-Length: 4\r\n\r\nbody"};
+        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n", "HTTP/1.1 200 OK\r\n\r\nContent-Length: 26\r\n\r\nbody"};
     for (int k = 0; k < 4; k++) {
         struct server s = {.replies = &surplus[k], .reply_count = 1};
         const struct sl_load_result result = load(&s, 0, 100, 0.05, NULL);

@@ -28,6 +28,7 @@ struct seqlstm_http_request {
 
 static struct seqlstm_http_options options;
 static struct sl_serving *serving;
+static int token; /* of the job that came last */
 
 static int32_t open_module(const struct seqlstm_http_options *wanted, struct seqlstm_http **out,
                            struct seqlstm_error *err)
@@ -192,11 +193,22 @@ static struct sl_server *open_server(const char *address, const char *const *tok
                                          .threads = 1,
                                          .roams = true,
                                          .queue = queue,
+                                         .streams = 31,
+                                         .stream_idle_ns = 32,
+                                         .target_ns = 33,
+                                         .reproducible = true,
                                          .body_bytes = 5000};
     ok(sl_server_open(&request, &server, &err), &err);
     assert_string_equal(options.address, address);
     assert_int_equal(options.port, 8080);
     assert_int_equal(options.body_bytes, 5000);
+    assert_int_equal(serving->queue.most, queue);
+    assert_int_equal(serving->streams.most, 31);
+    assert_int_equal(serving->streams.most_waiting, queue);
+    assert_int_equal(serving->streams.idle_ns, 32);
+    assert_int_equal(serving->target_ns, 33);
+    assert_int_equal(serving->workers, 1);
+    assert_true(serving->reproducible && serving->batching == SL_BATCHING_STEPS);
     return server;
 }
 
@@ -221,6 +233,7 @@ static void expect(struct seqlstm_http_request request, int32_t status, const ch
         return;
     }
     struct sl_job *job = serving->queue.last;
+    token = job->token;
     serving->queue = (struct sl_job_queue){.most = serving->queue.most};
     sl_job_fail(serving, job, 500, "not computed", false);
     assert_int_equal(asked->status, 500);
@@ -283,6 +296,8 @@ static void who_may_ask(void **state)
         request.path = "/v2/models/values/infer";
         request.body = ROW;
         expect(request, why ? cases[k].status : 0, why);
+        if (!why)
+            assert_int_equal(token, cases[k].authorization && strstr(cases[k].authorization, "second") ? 1 : 0);
         request.path = "/v1/completions";
         request.body = "{\"model\":\"values\"}";
         expect(request, why ? cases[k].status : 400, why ? why : "`values` is no language model");

@@ -289,6 +289,19 @@ static void test_streams_that_are_not_used_end(void **state)
     sl_stream_table_deinit(&table);
 }
 
+/* What was never computed has no state to go on from. */
+static void test_a_first_request_that_is_not_computed_leaves_no_stream(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *first = ask(w, OLD, true, false, false), *on = ask(w, OLD, false, false, true), *found, *orphans;
+    sl_stream_table_release(&w->table, first, false, false, &found, &orphans);
+    assert_null(found);
+    assert_ptr_equal(orphans, on);
+    expect_count(&w->table, 0, 0);
+    sl_job_destroy(first);
+    sl_job_destroy(on);
+}
+
 /* The time counts from the last request, not from the first. */
 static void test_each_request_begins_the_time_anew(void **state)
 {
@@ -357,6 +370,7 @@ int main(void)
         cmocka_unit_test(test_few_may_wait),
         cmocka_unit_test(test_streams_are_told_apart),
         cmocka_unit_test(test_streams_that_are_not_used_end),
+        cmocka_unit_test(test_a_first_request_that_is_not_computed_leaves_no_stream),
         cmocka_unit_test(test_each_request_begins_the_time_anew),
         cmocka_unit_test(test_a_last_request_that_is_not_computed_ends_nothing),
         cmocka_unit_test(test_a_broken_stream_ends_for_all_that_continue_it),
