@@ -386,6 +386,83 @@ static void test_memory_is_told_in_mebibytes(void **state)
 }
 
 /* Kernels of two devices, of which some overlap, are on threads that no other has, each named after its device. */
+/* Of a device, wherever its track is, of which nothing is known: as the recording says, or else the backend. */
+static void test_kernels_that_are_not_told(void **state)
+{
+    (void)state;
+    for (int device_track = 0; device_track < 4; device_track++)
+        for (int noted = 0; noted < 2; noted++) {
+            struct sl_trace trace = make_trace();
+            add_updates(&trace);
+            for (int t = 0; t < 3; t++) /* 3: there is none */
+                trace.tracks[t].is_device = t == device_track;
+            if (noted)
+                snprintf(trace.note, sizeof trace.note, "no permission");
+            struct sl_timeline *timeline = make(&trace, NAN);
+            if (device_track == 3)
+                assert_null(timeline->kernels_missing);
+            else
+                assert_string_equal(timeline->kernels_missing,
+                                    noted ? "no permission" : "the backend does not report them");
+            sl_timeline_destroy(timeline);
+            memset(work, 0, sizeof work);
+            memset(helper, 0, sizeof helper);
+        }
+}
+
+/* As many as there is room for are kept, and the ten that take longest are shown. */
+static void test_many_kernels(void **state)
+{
+    enum { KERNELS = 520, KEPT = 512, SHOWN = 10 };
+    static struct sl_activity kernels[KERNELS];
+    static char names[KERNELS][16];
+    struct sl_trace trace = make_trace();
+    struct sl_buf out = {0};
+    (void)state;
+    add_updates(&trace);
+    trace.tracks[2].activities = kernels;
+    for (int k = 0; k < KERNELS; k++) {
+        snprintf(names[k], sizeof names[k], "kernel-%d.", k);
+        add(&trace.tracks[2], SL_ACTIVITY_DEVICE, names[k], 20, 21 + k % 37, 0);
+    }
+    struct sl_timeline *timeline = make(&trace, NAN);
+    assert_int_equal(timeline->kernel_count, KEPT);
+    assert_null(timeline->kernels_missing);
+    for (int k = 1; k < KEPT; k++)
+        assert_true(timeline->kernels[k - 1].ns >= timeline->kernels[k].ns);
+    sl_timeline_print_table(timeline, &out);
+    for (int k = 0; k < KEPT; k++) {
+        const bool shown = strstr(sl_buf_text(&out), timeline->kernels[k].name) != NULL;
+        assert_int_equal(shown, k < SHOWN);
+    }
+    sl_buf_deinit(&out);
+    sl_timeline_destroy(timeline);
+    memset(work, 0, sizeof work);
+    memset(helper, 0, sizeof helper);
+}
+
+/* What begins and ends with its update is a part of it, whichever was noted first. */
+static void test_a_call_as_long_as_its_update(void **state)
+{
+    (void)state;
+    for (int swaps = 0; swaps < 2; swaps++) {
+        struct sl_trace trace = make_trace();
+        for (int k = 0; k < 2; k++)
+            if ((k == 0) == (swaps == 0))
+                add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 60, 5);
+            else
+                add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 10, 60, 5);
+        struct sl_timeline *timeline = make(&trace, NAN);
+        assert_int_equal(timeline->updates, 1);
+        assert_int_equal(timeline->part_count, 2);
+        assert_int_equal(timeline->parts[1].kind, SL_ACTIVITY_FORWARD);
+        assert_int_equal(timeline->parts[1].parent, 0);
+        assert_true(timeline->parts[1].ns == 50 * US && timeline->parts[0].self_ns == 0);
+        sl_timeline_destroy(timeline);
+        memset(work, 0, sizeof work);
+    }
+}
+
 static void test_kernels_have_threads_of_their_own(void **state)
 {
     static struct sl_activity other[4];
@@ -504,6 +581,9 @@ int main(void)
         cmocka_unit_test(test_kernels_within_the_updates),
         cmocka_unit_test(test_what_is_worth_a_sentence),
         cmocka_unit_test(test_memory_is_told_in_mebibytes),
+        cmocka_unit_test(test_kernels_that_are_not_told),
+        cmocka_unit_test(test_many_kernels),
+        cmocka_unit_test(test_a_call_as_long_as_its_update),
         cmocka_unit_test(test_kernels_have_threads_of_their_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
