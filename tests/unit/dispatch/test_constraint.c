@@ -215,6 +215,10 @@ static void pins_that_cannot_be_followed(void **state)
     assert_string_equal(w.items[1].pin, "fake-b");
     assert_int_equal(w.items[1].pin_place.line, 9);
     assert_null(w.items[2].pin);
+    w.items[0].refusal_count = 0;
+    w.candidates[0][2].device = 1; /* its variants are not those of another device */
+    ok(sl_subgraphs_constrain(&w.subgraphs, &request, &err), &err);
+    assert_string_equal(w.refusals[0][0].reason, "it has no variant `three` for this operation; it has `one`");
     w.listed[2] = w.listed[0]; /* fake-b is not in the list any more */
     assert_int_equal(sl_subgraphs_constrain(&w.subgraphs, &request, &err), SEQLSTM_UNAVAILABLE);
     assert_non_null(strstr(err.message, "the backend `fake-b` is not loaded"));

@@ -154,6 +154,37 @@ static void damage_is_survived(void **state)
     free(text);
 }
 
+static ino_t get_file(void)
+{
+    struct stat status;
+    assert_int_equal(stat(path, &status), 0);
+    return status.st_ino;
+}
+
+/* A damaged file is written anew once; later saves of the same run add to it. */
+static void damage_is_repaired_once(void **state)
+{
+    (void)state;
+    assert_int_equal(sl_file_write(path, "rubbish\n", 8, NULL), SEQLSTM_OK);
+    const ino_t damaged = get_file();
+    struct sl_cost_cache *cache = open_cache();
+    add(cache, 1);
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    const ino_t repaired = get_file();
+    assert_true(repaired != damaged);
+    for (uint64_t n = 2; n < 5; n++) {
+        add(cache, n);
+        assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+        assert_true(get_file() == repaired);
+    }
+    sl_cost_cache_close(cache);
+    cache = open_cache();
+    for (uint64_t n = 1; n < 5; n++)
+        assert_true(holds(cache, n));
+    sl_cost_cache_close(cache);
+    unlink(path);
+}
+
 static void rubbish_is_no_error(void **state)
 {
     (void)state;
@@ -338,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(what_was_saved_is_found, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damage_is_survived, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(damage_is_repaired_once, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(rubbish_is_no_error, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once_lose_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),

@@ -336,6 +336,24 @@ static void seconds_that_differ_at_the_end(void **state)
     free(second.steps);
 }
 
+/* Two routes differ as much as the dearer of their own steps: what is cheap in the first may be dear in the second. */
+static void what_the_second_pays_counts_too(void **state)
+{
+    (void)state;
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .rank = 0, .cost_ns = 1000},
+                                          {.first = 1, .count = 1, .rank = 0, .cost_ns = 5},
+                                          {.first = 1, .count = 1, .rank = 1, .cost_ns = 90}};
+    struct sl_route_problem problem = {
+        .tie = SL_ROUTE_TIE_MEASURED, .node_count = 2, .domain_count = 1, .steps = steps, .step_count = 3};
+    struct sl_route first = find(&problem, false), second = find_second(&problem, &first, 0.05);
+    assert_int_equal(second.count, 2);
+    assert_int_equal(second.steps[1], 2);
+    free(second.steps);
+    second = find_second(&problem, &first, 0.1);
+    assert_int_equal(second.count, 0);
+    free(first.steps);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -349,6 +367,7 @@ int main(void)
         cmocka_unit_test(seconds_are_the_next_best),
         cmocka_unit_test(seconds_differ_in_what_counts),
         cmocka_unit_test(seconds_that_differ_at_the_end),
+        cmocka_unit_test(what_the_second_pays_counts_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -295,6 +296,133 @@ static void what_is_wrong_is_said(void **state)
     assert_int_equal(fake.closed, 0);
 }
 
+/* ---- what is logged ---------------------------------------------------------------------------------------------- */
+
+static char logged[1000];
+
+static void keep(void *context, enum sl_log_level level, const char *message)
+{
+    (void)context;
+    const size_t length = strlen(logged);
+    snprintf(logged + length, sizeof logged - length, "%s: %s\n", sl_log_level_name(level), message);
+}
+
+static const struct seqlstm_host *given_host;
+
+static seqlstm_status open_careless(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                    uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
+                                    struct seqlstm_connection **out_connection, struct seqlstm_error *err)
+{
+    umask(umask(0) ^ 011);
+    given_host = host;
+    return fake_open(host, settings, setting_count, rendezvous, out_connection, err);
+}
+
+static seqlstm_status connect_logged(const struct sl_log *log, int64_t timeout_ns,
+                                     struct sl_connection **out_connection, struct seqlstm_error *err)
+{
+    static const struct sl_collectives_builtin builtins[] = {{"comm-test", query}};
+    const struct sl_connection_request request = {.name = "comm-test",
+                                                  .builtins = builtins,
+                                                  .builtin_count = 1,
+                                                  .rank = 1,
+                                                  .ranks = 3,
+                                                  .job = "a-job",
+                                                  .log = log,
+                                                  .timeout_ns = timeout_ns};
+    return sl_connection_open(&request, out_connection, err);
+}
+
+/* What opening changed, and what was not given back. */
+static void carelessness_is_logged(void **state)
+{
+    (void)state;
+    const struct sl_log log = {.write = keep, .level = SL_LOG_WARN};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    char expected[400];
+    const mode_t mask = umask(0);
+    umask(mask);
+    logged[0] = 0;
+    assert_int_equal(connect_logged(&log, 1000, &connection, &err), SEQLSTM_OK);
+    sl_connection_close(connection);
+    assert_string_equal(logged, "");
+    fake.table.open = open_careless;
+    assert_int_equal(connect_logged(&log, 1000, &connection, &err), SEQLSTM_OK);
+    snprintf(expected, sizeof expected,
+             "warning: comm-test misbehaves: its open changed the mask of file permissions (umask %03o to %03o); "
+             "seqlstm undid it\n",
+             (unsigned)mask, (unsigned)mask ^ 011);
+    assert_string_equal(logged, expected);
+    logged[0] = 0;
+    assert_non_null(given_host->allocate(given_host->context, 30));
+    assert_non_null(given_host->allocate(given_host->context, 12));
+    sl_connection_close(connection);
+    assert_string_equal(logged, "warning: comm-test misbehaves: after its close it still holds 42 bytes of the host's "
+                                "memory\n");
+}
+
+static struct seqlstm_transport transport;
+
+static seqlstm_status describe_given(struct seqlstm_transport *out, struct seqlstm_error *err)
+{
+    (void)err;
+    *out = transport;
+    return SEQLSTM_OK;
+}
+
+/* A transport has a name, a domain and groups; a connection waits for some time. */
+static void each_part_of_a_description_is_needed(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    for (int missing = 0; missing < 4; missing++) {
+        make_sound(NULL);
+        fake_describe(&transport, NULL);
+        fake.table.describe = describe_given;
+        if (missing == 0)
+            transport.name[0] = 0;
+        else if (missing == 1)
+            transport.domain[0] = 0;
+        else if (missing == 2)
+            transport.groups = 0;
+        else
+            transport.ranks_most = 0; /* any number */
+        if (missing < 3) {
+            expect_refusal(SEQLSTM_INTERNAL, "comm-test is faulty: its describe gave no name, domain or groups");
+            continue;
+        }
+        assert_int_equal(connect_logged(NULL, 1000, &connection, &err), SEQLSTM_OK);
+        sl_connection_close(connection);
+    }
+    for (int64_t timeout = -1; timeout < 2; timeout++) {
+        assert_int_equal(connect_logged(NULL, timeout, &connection, &err),
+                         timeout > 0 ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+        if (timeout > 0)
+            sl_connection_close(connection);
+    }
+}
+
+/* A group that exists is not made again, and there are no more than the transport has. */
+static void groups_have_numbers(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    const int32_t ranks[] = {1, 2};
+    assert_int_equal(fake_connect(1, 3, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_connection_add_group(connection, 0, ranks, 2, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "group 0 exists already");
+    assert_int_equal(sl_connection_add_group(connection, 2, ranks, 2, &err), SEQLSTM_UNSUPPORTED);
+    assert_string_equal(err.message, "comm-test has at most 2 groups");
+    assert_int_equal(sl_connection_run(connection, 1, (struct seqlstm_exchange){.kind = 0}, &err),
+                     SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "there is no group 1");
+    assert_int_equal(fake.groups, 1);
+    sl_connection_close(connection);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -302,6 +430,9 @@ int main(void)
         cmocka_unit_test_setup(memory_of_a_plugin_is_optional_and_aligned, make_sound),
         cmocka_unit_test_setup(each_value_reaches_the_plugin_as_it_is, make_sound),
         cmocka_unit_test_setup(what_is_wrong_is_said, make_sound),
+        cmocka_unit_test_setup(carelessness_is_logged, make_sound),
+        cmocka_unit_test_setup(each_part_of_a_description_is_needed, make_sound),
+        cmocka_unit_test_setup(groups_have_numbers, make_sound),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,12 +355,52 @@ static void a_fence_sees_one_byte(void **state)
     assert_int_equal(sl_fence_end(&fence, &table, SL_FUNCTION_FORWARD, "workspace", &err), SEQLSTM_OK);
 }
 
+/* Old and new value, which of several limits, and what cannot be undone. */
+static void changes_are_told_in_full(void **state)
+{
+    (void)state;
+    char text[400], expected[400];
+    struct sl_process_guard guard;
+    const mode_t mask = umask(0);
+    umask(mask);
+    sl_process_guard_begin(&guard);
+    umask(0127);
+    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_UMASK);
+    snprintf(expected, sizeof expected, "changed the mask of file permissions (umask %03o to 127)", (unsigned)mask);
+    assert_string_equal(text, expected);
+    struct rlimit before, after;
+    getrlimit(RLIMIT_CORE, &before);
+    if (before.rlim_max > 0) {
+        sl_process_guard_begin(&guard);
+        lower_limit();
+        assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_LIMIT);
+        assert_string_equal(text, "changed the limit of the core files");
+    }
+    sl_process_guard_begin(&guard);
+    close(guard.folder.duplicate);
+    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_DESCRIPTOR);
+    assert_string_equal(text, "closed files of the program (which could not be restored)");
+    if (before.rlim_max <= before.rlim_cur)
+        return;
+    /* the hard limit alone: it is told, and undone where the system allows it */
+    sl_process_guard_begin(&guard);
+    after = (struct rlimit){.rlim_cur = before.rlim_cur, .rlim_max = before.rlim_cur};
+    assert_int_equal(setrlimit(RLIMIT_CORE, &after), 0);
+    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_LIMIT);
+    getrlimit(RLIMIT_CORE, &after);
+    assert_true(after.rlim_cur == before.rlim_cur);
+    assert_string_equal(text, after.rlim_max == before.rlim_max
+                                  ? "changed the limit of the core files"
+                                  : "changed the limit of the core files (which could not be restored)");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_change_is_seen_and_undone), cmocka_unit_test(changes_together_are_all_named),
         cmocka_unit_test(timers_of_the_program_run_on),   cmocka_unit_test(what_was_so_before_is_no_change),
         cmocka_unit_test(each_limit_is_watched),          cmocka_unit_test(a_fence_sees_one_byte),
+        cmocka_unit_test(changes_are_told_in_full),
     };
     const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (descriptors_count() != before)

@@ -105,6 +105,33 @@ static void each_folder_counts_once(void **state)
     expect(&request, "fake-a ok two; fake-b ok two; reference ok built-in");
 }
 
+/* Files that were named are not found a second time, even those that are no plugins; and only for an id were folders
+ * searched. */
+static void named_files_are_there_once(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static char one[128], junk[160], good[160];
+    snprintf(one, sizeof one, "%s", scratch_path("one"));
+    snprintf(junk, sizeof junk, "%s/libseqlstm_backend_junk.so", one);
+    snprintf(good, sizeof good, "%s/libseqlstm_backend_fake-a.so", one);
+    const char *folders[] = {scratch_path("none"), one};
+    struct sl_registry_entry entries[] = {{.name = junk}, {.name = good}, {.name = "gone"}, {.name = "fake-a"}};
+    struct sl_registry_request request = make_request(folders, 2);
+    request.entries = entries;
+    request.entry_count = 4;
+    struct sl_registry *registry;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    assert_int_equal(sl_registry_get_record_count(registry), 4);
+    static const uint32_t searched[] = {0, 0, 2, 2};
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct sl_backend_record *r = sl_registry_get_record(registry, k);
+        assert_int_equal(r->searched_count, searched[k]);
+        assert_int_equal(r->entry, k);
+    }
+    sl_registry_destroy(registry);
+}
+
 static void entries_come_first(void **state)
 {
     (void)state;
@@ -250,7 +277,7 @@ static void folders_of_the_environment(void **state)
         for (uint32_t i = 0; i < k; i++)
             assert_string_not_equal(search.folders[k], search.folders[i]);
     }
-    unsetenv("XDG_DATA_HOME");
+    setenv("XDG_DATA_HOME", "data", 1); /* a relative folder does not count */
     setenv("HOME", "/home/someone", 1);
     setenv("SEQLSTM_BACKEND_PATH", "/x", 1);
     ok(sl_search_init(&search, &arena, NULL, 0, false, &err), &err);
@@ -271,7 +298,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_folder_counts_once),     cmocka_unit_test(entries_come_first),
         cmocka_unit_test(reasons_name_the_other_file), cmocka_unit_test(what_is_required_must_be_there),
-        cmocka_unit_test(folders_of_the_environment),
+        cmocka_unit_test(folders_of_the_environment),  cmocka_unit_test(named_files_are_there_once),
     };
     return cmocka_run_group_tests(tests, make_folders, scratch_remove);
 }

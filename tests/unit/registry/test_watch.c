@@ -142,6 +142,60 @@ static void output_is_kept_back_and_reported(void **state)
     assert_non_null(strstr(reports, "# \\x1b[31mseen"));
 }
 
+/* Each kind of change of a function is told once, also where it comes with one that has been told. */
+static void further_changes_are_told(void **state)
+{
+    (void)state;
+    static const char id[] = "worse";
+    static const int done[] = {1, 1, 3, 3, 2};
+    const mode_t mask = umask(0);
+    umask(mask);
+    reports[0] = 0;
+    assert_int_equal(chdir("/tmp"), 0);
+    sl_watch_report_to(id, &sink);
+    for (size_t k = 0; k < sizeof done / sizeof *done; k++) {
+        struct sl_watched_call call;
+        sl_watch_begin(&call, id, SL_FUNCTION_OP_SIZES);
+        if (done[k] & 1)
+            assert_int_equal(chdir("/"), 0);
+        if (done[k] & 2)
+            umask(mask ^ 011);
+        sl_watch_end(&call);
+    }
+    char expected[600];
+    snprintf(expected, sizeof expected,
+             "the backend worse misbehaves: its op_sizes changed the current folder; seqlstm undid it\n"
+             "the backend worse misbehaves: its op_sizes changed the current folder, changed the mask of file "
+             "permissions (umask %03o to %03o); seqlstm undid it\n",
+             (unsigned)mask, (unsigned)mask ^ 011);
+    assert_string_equal(reports, expected);
+}
+
+/* The second time nothing is left of the first; what is written cannot be undone. */
+static void output_is_told_in_full(void **state)
+{
+    (void)state;
+    static const char id[] = "louder";
+    static const char *const written[] = {"# a line which is longer\n", "x"};
+    reports[0] = 0;
+    sl_watch_report_to(id, &sink);
+    sl_watch_capture_output(true);
+    sl_watch_guard_all(true);
+    for (int k = 0; k < 2; k++) {
+        struct sl_watched_call call;
+        sl_watch_begin(&call, id, k ? SL_FUNCTION_BACKWARD : SL_FUNCTION_FORWARD);
+        fputs(written[k], stdout);
+        sl_watch_end(&call);
+    }
+    sl_watch_guard_all(false);
+    sl_watch_capture_output(false);
+    assert_string_equal(reports,
+                        "the backend louder misbehaves: its forward wrote 25 bytes to stdout or stderr, and may use "
+                        "the host's log only: # a line which is longer\n"
+                        "the backend louder misbehaves: its backward wrote 1 byte to stdout or stderr, and may use the "
+                        "host's log only: x\n");
+}
+
 static uint64_t get_stdout(void)
 {
     struct stat status;
@@ -390,6 +444,8 @@ int main(void)
         cmocka_unit_test(calls_are_guarded_rarely_until_one_is_caught),
         cmocka_unit_test(modes_are_restored_in_every_call),
         cmocka_unit_test(output_is_kept_back_and_reported),
+        cmocka_unit_test(further_changes_are_told),
+        cmocka_unit_test(output_is_told_in_full),
         cmocka_unit_test(threads_do_not_see_the_captures_of_others),
         cmocka_unit_test(a_child_guards_by_itself),
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
