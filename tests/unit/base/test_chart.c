@@ -119,6 +119,10 @@ static void charts_show_what_they_are_given(void **state)
     text = draw(wide, 4);
     assert_non_null(strstr(text, "logarithmic"));
     free(text);
+    static const double down[] = {100, 20, 1, 0}; /* zero has no logarithm */
+    text = draw(down, 4);
+    assert_null(strstr(text, "logarithmic"));
+    free(text);
     text = draw(values, 1);
     assert_string_equal(text, "");
     free(text);
@@ -151,6 +155,32 @@ static void charts_count_epochs_and_mark_the_best(void **state)
     sl_chart_deinit(&chart);
 }
 
+/* As many dots as points, while these are few; and the last point is on the line, of however many. */
+static void points_are_dots_while_they_are_few(void **state)
+{
+    (void)state;
+    static const int counts[] = {2, 99, 100, 101, 150, 200, 501, 1003};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        struct sl_chart chart = {.title = "loss", .names = {"train"}, .classes = {"train"}};
+        struct sl_buf out = {0};
+        int dots = 0;
+        for (int i = 0; i < counts[k]; i++)
+            assert_true(sl_chart_line_add(&chart.lines[0], i, 2 + i % 2));
+        sl_chart_write(&chart, &out);
+        for (const char *at = sl_buf_text(&out); (at = strstr(at, "<circle ")) != NULL; at++)
+            dots++;
+        assert_int_equal(dots, counts[k] <= 100 ? counts[k] : 0);
+        const char *path = strstr(sl_buf_text(&out), "<path ");
+        assert_non_null(path);
+        const char *last = strstr(path, "\"/>");
+        while (*last != 'L')
+            last--;
+        assert_int_equal(strncmp(last, "L406.0 ", 7), 0); /* where the axis ends */
+        sl_buf_deinit(&out);
+        sl_chart_deinit(&chart);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +190,7 @@ int main(void)
         cmocka_unit_test(accuracies_stay_within_one),
         cmocka_unit_test(charts_show_what_they_are_given),
         cmocka_unit_test(charts_count_epochs_and_mark_the_best),
+        cmocka_unit_test(points_are_dots_while_they_are_few),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "base/system/file_error.h"
 #include "base/system/file_writer.h"
 #include "base/system/path.h"
 #include "base/system/file_lock.h"
@@ -442,6 +443,14 @@ static void near_names_are_of_files_that_are_shown(void **state)
     char *near = sl_near_file_find("near/model.yaml");
     assert_string_equal(near, "models.yaml");
     free(near);
+    assert_int_equal(sl_file_fail(&err, ENOENT, "cannot write", "near/model.yaml"), SEQLSTM_NOT_FOUND);
+    assert_string_equal(err.message, "cannot write `near/model.yaml`: No such file or directory");
+    assert_int_equal(sl_file_fail(&err, EACCES, "cannot open", "near/model.yaml"), SEQLSTM_IO);
+    assert_string_equal(err.message, "cannot open `near/model.yaml`: Permission denied");
+    assert_int_equal(err.native_code, EACCES);
+    assert_int_equal(sl_file_fail(&err, ENOENT, "cannot open", "near/model.yaml"), SEQLSTM_NOT_FOUND);
+    assert_string_equal(err.message, "cannot open `near/model.yaml`: No such file or directory; did you mean "
+                                     "`models.yaml`, which is there?");
 }
 
 static void temporaries_are_removed(void **state)

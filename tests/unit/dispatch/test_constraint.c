@@ -226,6 +226,49 @@ static void pins_that_cannot_be_followed(void **state)
     close_world(&w);
 }
 
+/* A layer that has been quantized since is free; what stands beside it is not. */
+static void quantized_layers_are_free(void **state)
+{
+    (void)state;
+    static const struct sl_plan_choice stored[] = {
+        {"a", "fake-b", "", TRAIN}, {"b", "fake-b", "", TRAIN}, {"out", "reference", "", TRAIN}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    open_world(&w, "", NULL);
+    w.nodes[0].is_quantized = true;
+    const struct sl_plan_request request = {
+        .graph = &w.graph, .registry = registry, .stored = stored, .stored_count = 3};
+    ok(sl_subgraphs_constrain(&w.subgraphs, &request, &err), &err);
+    assert_string_equal(list_left(&w), "r12b b r -");
+    close_world(&w);
+}
+
+/* A plan that became the one which lost the comparison has none. */
+static void the_other_plan_keeps_no_comparison(void **state)
+{
+    (void)state;
+    static const struct sl_plan_choice stored[] = {{"a", "fake-a", "one", TRAIN}, {"b", "fake-b", "one", TRAIN}};
+    for (int32_t k = 0; k < 3; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_plan_choice other[] = {{"c", "fake-a", "one", TRAIN}, {"b", "fake-b", "two", TRAIN}};
+        if (k > 0)
+            other[k - 1] = stored[k - 1];
+        const struct sl_whole_steps steps = {.source = SL_COST_MEASURED, .other = other, .other_count = 2};
+        const struct sl_graph graph = {.phase = SL_PHASE_TRAIN};
+        const struct sl_plan_request request = {.stored = stored, .stored_count = 2, .stored_whole_steps = &steps};
+        const struct sl_node nodes[] = {{.name = "a"}, {.name = "b"}};
+        struct sl_call calls[] = {
+            {.node = &nodes[0], .backend = sl_registry_get_backend(registry, 1), .variant = "one"},
+            {.node = &nodes[1], .backend = sl_registry_get_backend(registry, 2), .variant = "one"}};
+        struct sl_arena arena;
+        sl_arena_init(&arena);
+        struct sl_plan plan = {.arena = &arena, .graph = &graph, .calls = calls, .call_count = 2};
+        ok(sl_whole_steps_replay(&request, &plan, &err), &err);
+        assert_int_equal(plan.whole_steps.source, k == 0 ? SL_COST_STORED : SL_COST_NONE);
+        sl_arena_deinit(&arena);
+    }
+}
+
 /* Refusals stand in the order of the list, whenever they come. */
 static void refusals_are_in_order(void **state)
 {
@@ -328,6 +371,8 @@ int main(void)
         cmocka_unit_test(what_is_left_of_the_candidates),
         cmocka_unit_test(pins_that_cannot_be_followed),
         cmocka_unit_test(refusals_are_in_order),
+        cmocka_unit_test(quantized_layers_are_free),
+        cmocka_unit_test(the_other_plan_keeps_no_comparison),
         cmocka_unit_test(comparisons_of_stored_plans),
     };
     return cmocka_run_group_tests(tests, open_registry, close_registry);

@@ -16,6 +16,7 @@
 
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
+#include "base/value/hash.h"
 #include "dispatch/cost/cost_cache.h"
 #include "oom.h"
 #include "temporary.h"
@@ -185,6 +186,41 @@ static void damage_is_repaired_once(void **state)
     unlink(path);
 }
 
+/* A line whose sum is right, but of a number that is no time; and what another writer left without an end. */
+static void lines_of_others(void **state)
+{
+    (void)state;
+    static const char *const times[] = {"2.5 4.0", "-2.5 4.0", "2.5 -4.0", "2.5 .nan", ".inf 4.0", "2.5", "!2.5 4.0"};
+    for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
+        const struct sl_cost_record record = make_record(2);
+        char line[200];
+        int length = snprintf(line, sizeof line, "%016llx%016llx %s a_label", (unsigned long long)record.key.words[0],
+                              (unsigned long long)record.key.words[1], times[k]);
+        length += snprintf(line + length, sizeof line - (size_t)length, " %016llx\n",
+                           (unsigned long long)sl_crc64(0, line, (size_t)length));
+        assert_int_equal(sl_file_write(path, line, (size_t)length, NULL), SEQLSTM_OK);
+        struct sl_cost_cache *cache = open_cache();
+        const struct sl_cost_record *found = sl_cost_cache_find(cache, &record.key);
+        assert_int_equal(found != NULL, k == 0 || k == 6);
+        if (found)
+            assert_int_equal(found->refused, k == 6);
+        sl_cost_cache_close(cache);
+    }
+    unlink(path);
+    save(1, 2);
+    struct sl_cost_cache *cache = open_cache();
+    FILE *file = fopen(path, "a");
+    assert_non_null(file);
+    assert_true(fputs("no end", file) >= 0);
+    fclose(file);
+    add(cache, 3);
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    cache = open_cache();
+    assert_true(holds(cache, 1) && holds(cache, 2) && holds(cache, 3));
+    sl_cost_cache_close(cache);
+}
+
 static void rubbish_is_no_error(void **state)
 {
     (void)state;
@@ -352,6 +388,13 @@ static void the_users_folder(void **state)
         sl_cost_cache_close(cache);
         unsetenv(steps[i][0]);
     }
+    setenv("HOME", "/home/user", 1);
+    setenv("XDG_CACHE_HOME", "elsewhere", 1); /* a relative one does not count */
+    assert_int_equal(sl_cost_cache_open(NULL, &cache, NULL), SEQLSTM_OK);
+    assert_string_equal(sl_cost_cache_find_folder(cache), "/home/user/.cache/seqlstm");
+    sl_cost_cache_close(cache);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("HOME");
     for (int empty = 0; empty < 2; empty++) { /* nowhere: costs live as long as the cache */
         if (empty)
             setenv("SEQLSTM_CACHE", "", 1);
@@ -370,6 +413,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_saved_is_found, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damage_is_survived, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damage_is_repaired_once, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(lines_of_others, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(rubbish_is_no_error, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once_lose_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),

@@ -170,7 +170,7 @@ static void plain_reset(void)
 }
 
 /* A registry of this entry alone; the rest of the request as given. */
-static struct sl_registry *plain_load(struct sl_registry_request request, struct sl_registry_entry entry)
+static inline struct sl_registry *plain_load(struct sl_registry_request request, struct sl_registry_entry entry)
 {
     static const struct sl_backend_builtin builtins[] = {{"plain", plain_query}};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -187,8 +187,8 @@ static struct sl_registry *plain_load(struct sl_registry_request request, struct
 }
 
 /* Opened or refused with this reason, as a whole; NULL: it is opened. Nothing stays open. */
-static void plain_expect(struct sl_registry_request request, struct sl_registry_entry entry,
-                         enum sl_backend_status status, const char *reason)
+static inline void plain_expect(struct sl_registry_request request, struct sl_registry_entry entry,
+                                enum sl_backend_status status, const char *reason)
 {
     struct sl_registry *registry = plain_load(request, entry);
     const struct sl_backend_record *record = sl_registry_get_record(registry, 0);

@@ -135,6 +135,23 @@ static void test_no(void **state)
     }
 }
 
+/* Each text is shown with its control characters escaped. */
+static void test_clean_texts(void **state)
+{
+    (void)state;
+    say_no();
+    snprintf(said.value, sizeof said.value, "a\033v");
+    snprintf(said.reason, sizeof said.reason, "a\nr");
+    snprintf(said.hint, sizeof said.hint, "a\177h");
+    const struct seqlstm_answer answer = ask(&plain.head);
+    assert_string_equal(answer.value, "a\\x1bv");
+    assert_string_equal(answer.reason, "a\\nr");
+    assert_string_equal(answer.hint, "a\\x7fh");
+    say_no();
+    memset(said.reason, 0, sizeof said.reason);
+    expect_faulty("spoken is faulty: asked about dense it answered no, without a reason");
+}
+
 /* The plugin reads the first bytes of a descriptor. If one behind them is set, the host answers without asking. */
 static void test_bytes_of_later_versions(void **state)
 {
@@ -148,6 +165,11 @@ static void test_bytes_of_later_versions(void **state)
         desc.bytes[b] = 1;
         say_yes(1);
         const struct seqlstm_answer answer = ask(&desc.head);
+        char reason[200];
+        snprintf(reason, sizeof reason,
+                 "spoken reads %d bytes of the descriptor of dense; byte %u of %d is set and could not be honoured",
+                 (int)KNOWN, b, (int)ALL);
+        assert_int_equal(strcmp(answer.reason, reason) == 0, b >= KNOWN);
         assert_int_equal(answer.accepted, b < KNOWN);
         assert_int_equal(answer.code, answer.accepted ? 0 : SEQLSTM_BIT_REFUSED_ABI);
     }
@@ -198,6 +220,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_yes),
+        cmocka_unit_test(test_clean_texts),
         cmocka_unit_test(test_no),
         cmocka_unit_test(test_bytes_of_later_versions),
         cmocka_unit_test(test_values_of_options),

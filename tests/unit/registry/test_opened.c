@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include "base/memory/memory.h"
 #include "registry/watch/watch.h"
 
 static const struct sl_registry_request any;
@@ -227,6 +228,7 @@ static void memory_that_is_kept_is_counted(void **state)
     plain.host->release(plain.host->context, last);
     assert_int_equal(sl_backend_get_live_bytes(sl_registry_get_backend(registry, 0)), 300);
     sl_registry_destroy(registry);
+    sl_memory_free(NULL, first);
     assert_string_equal(logged, "warning: the backend plain misbehaves: after its close it still holds 300 bytes of "
                                 "the host's memory\n");
 }

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Buffers of parameters, of which some are frozen: where each lies, what is counted, who owns gradients; and the
+ * weights of rows. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/memory/memory.h"
+#include "exec/exec_private.h"
+#include "exec/params/params.h"
+#include "exec/shape/indices.h"
+#include "ok.h"
+
+enum { PARAMS = 4 };
+
+static struct sl_param graph_params[PARAMS] = {
+    {.name = "a", .rows = 3, .columns = 7, .trainable = false, .layer = 2},
+    {.name = "b", .rows = 16, .columns = 1, .trainable = true, .layer = 1},
+    {.name = "c", .rows = 1, .columns = 5, .trainable = false, .layer = 4},
+    {.name = "d", .rows = 2, .columns = 9, .trainable = true, .layer = 3},
+};
+static const struct sl_graph graph = {.params = graph_params, .param_count = PARAMS};
+
+/* Those that are trained come first, each on a border of 16 numbers. */
+static void trained_parameters_come_first(void **state)
+{
+    static const int64_t offsets[PARAMS] = {48, 0, 80, 16};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_params *params;
+    (void)state;
+    for (int training = 0; training < 2; training++)
+        for (int states = 0; states <= 3; states++) {
+            struct sl_memory memory;
+            sl_memory_init(&memory);
+            ok(sl_params_create(&graph, training, states, &memory, &params, &err), &err);
+            assert_int_equal(params->trainable_elems, 48);
+            assert_int_equal(params->param_elems, 21 + 16 + 5 + 18);
+            for (int32_t p = 0; p < PARAMS; p++) {
+                const struct sl_param_view *view = sl_params_find(params, graph_params[p].name);
+                assert_ptr_equal(view, &params->views[p]);
+                assert_true(view->offset_elems == offsets[p] && view->layer == graph_params[p].layer &&
+                            view->trainable == graph_params[p].trainable &&
+                            view->elems == graph_params[p].rows * graph_params[p].columns);
+            }
+            assert_null(sl_params_find(params, "e"));
+            assert_int_equal(params->grads != NULL, training);
+            for (int s = 0; s < 3; s++)
+                assert_int_equal(params->states[s] != NULL, training && s < states);
+            sl_params_destroy(params);
+            assert_int_equal(memory.live_blocks, 0);
+        }
+}
+
+/* Gradients that are lent are not freed, one after the other; the own ones are. */
+static void lent_gradients_stay_with_their_owner(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_params *params, *shared;
+    struct sl_memory memory;
+    (void)state;
+    sl_memory_init(&memory);
+    ok(sl_params_create(&graph, true, 1, &memory, &params, &err), &err);
+    const int64_t before = memory.live_blocks;
+    float *first = sl_memory_alloc_zeroed(&memory, 96 * sizeof *first);
+    float *second = sl_memory_alloc_zeroed(&memory, 96 * sizeof *second);
+    sl_params_lend_grads(params, first);
+    assert_int_equal(memory.live_blocks, before + 1); /* two more, and the own ones are gone */
+    sl_params_lend_grads(params, second);
+    assert_ptr_equal(params->grads, second);
+    assert_int_equal(memory.live_blocks, before + 1);
+    ok(sl_params_share(params, &shared, &err), &err);
+    assert_ptr_equal(shared->values, params->values);
+    sl_params_destroy(shared);
+    assert_int_equal(memory.live_blocks, before + 1);
+    sl_params_destroy(params);
+    assert_int_equal(memory.live_blocks, 2);
+    sl_memory_free(&memory, first);
+    sl_memory_free(&memory, second);
+    assert_int_equal(memory.live_blocks, 0);
+}
+
+/* ---- weights of rows --------------------------------------------------------------------------------------------- */
+
+/* Class weights count where the loss has some, for values by which half they are in; a row without a class weighs
+ * nothing. */
+static void rows_have_weights(void **state)
+{
+    static float classes[] = {2, 30, 400}, values[] = {0, 0.5f, 0.6f, 1}, weights[] = {1, 0.5f, 0.25f, 3};
+    static int32_t ids[] = {2, -1, 0, 1}, index[4];
+    static struct sl_exec exec;
+    (void)state;
+    exec.places[SL_PLACE_HOST].class_weights = classes;
+    struct sl_batch batch = {.sequences = 4, .axis = {.rows = 3}};
+    batch.target = (struct sl_field){.kind = SL_FIELD_IDS, .ids = ids, .features = 1};
+    assert_true(sl_exec_weigh(&exec, &batch) == 400 + 0 + 2 + 30);
+    batch.target.on_steps = true; /* then the rows of the steps count */
+    assert_true(sl_exec_weigh(&exec, &batch) == 400 + 0 + 2);
+    batch.weight = (struct sl_field){.kind = SL_FIELD_VALUES, .values = weights, .features = 1};
+    assert_true(sl_exec_weigh(&exec, &batch) == 400 + 0.25 * 2);
+    batch.target = (struct sl_field){.kind = SL_FIELD_VALUES, .values = values, .features = 1};
+    assert_true(sl_exec_weigh(&exec, &batch) == 4.75); /* no class weights */
+    exec.indices[SL_TENSOR_ROW_WEIGHT - SL_TENSOR_SEQUENCE] = index;
+    assert_true(sl_exec_weigh(&exec, &batch) == 2 + 0.5 * 2 + 0.25 * 30 + 3 * 30);
+    batch.weight.kind = SL_FIELD_NONE;
+    assert_true(sl_exec_weigh(&exec, &batch) == 2 + 2 + 30 + 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(trained_parameters_come_first),
+        cmocka_unit_test(lent_gradients_stay_with_their_owner),
+        cmocka_unit_test(rows_have_weights),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
