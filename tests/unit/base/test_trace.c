@@ -233,6 +233,48 @@ static void test_ticks(void **state)
     assert_true(ns >= before - 1000000 && ns <= after + 1000000);
 }
 
+/* What began before a recording is none of it; a name is a device's or a thread's; a backend says what it did. */
+static void test_what_is_no_part(void **state)
+{
+    struct sl_trace trace;
+    (void)state;
+    sl_trace_watchers = 1;
+    const int64_t early = sl_trace_begin(SL_ACTIVITY_FORWARD, "early");
+    sl_trace_watchers = 0;
+    assert_true(early > 0);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, NULL), SEQLSTM_OK);
+    sl_trace_name_thread("cuda:7");
+    sl_trace_end(early, SL_ACTIVITY_FORWARD, "early", NULL, 0);
+    sl_trace_push("packing");
+    sl_trace_pop("the backend");
+    const int32_t device = sl_trace_find_device("cuda:7");
+    sl_trace_stop(&trace);
+    sl_trace_name_thread(NULL);
+    assert_int_equal(trace.track_count, 2);
+    assert_int_equal(device, 1);
+    assert_string_equal(trace.tracks[0].name, "cuda:7");
+    assert_true(!trace.tracks[0].is_device && trace.tracks[1].is_device);
+    assert_int_equal(trace.tracks[0].count, 1);
+    assert_string_equal(trace.tracks[0].activities[0].name, "packing");
+    assert_string_equal(trace.tracks[0].activities[0].detail, "the backend");
+    sl_trace_deinit(&trace);
+}
+
+/* There is room for many names, but not for any number. */
+static void test_too_many_names(void **state)
+{
+    char name[32];
+    const char *first = sl_trace_keep_name("a first name");
+    (void)state;
+    for (int k = 0; k < SL_TRACE_NAMES; k++) {
+        snprintf(name, sizeof name, "name %d", k);
+        const char *kept = sl_trace_keep_name(name);
+        assert_true(strcmp(kept, name) == 0 || strcmp(kept, "…") == 0);
+    }
+    assert_string_equal(sl_trace_keep_name("one more"), "…");
+    assert_ptr_equal(sl_trace_keep_name("a first name"), first);
+}
+
 static void count_end(void *context)
 {
     ++*(int *)context;
@@ -280,6 +322,8 @@ int main(void)
         cmocka_unit_test(test_deep),
         cmocka_unit_test(test_watchers),
         cmocka_unit_test(test_ticks),
+        cmocka_unit_test(test_what_is_no_part),
+        cmocka_unit_test(test_too_many_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
