@@ -17,6 +17,7 @@
 
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/draft/memory.h>
+#include <seqlstm/ext/rebind.h>
 
 #include "registry/host.h"
 
@@ -25,6 +26,8 @@ enum { SEQUENCES = 3, STEPS = 4, ROWS = SEQUENCES * STEPS, SLOTS = SEQLSTM_SLOT_
 static const struct seqlstm_backend *table;
 static struct seqlstm_instance *instance;
 static struct sl_host host;
+static const char *library;
+static uint32_t direction; /* of new operations */
 static struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
 
 static const int32_t lengths[SEQUENCES] = {STEPS, STEPS, STEPS};
@@ -63,6 +66,7 @@ static seqlstm_status create(int64_t most_steps, uint32_t mode, const char *vari
                                    .max_steps = most_steps};
     d.cell = SEQLSTM_CELL_LSTM;
     d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
+    d.direction = direction;
     d.layers = 2;
     d.input = 5;
     d.hidden = 6;
@@ -267,6 +271,160 @@ static void inference_has_no_backward(void **state)
     close_call(&c);
 }
 
+/* The same layer under the same variant; another variant is tried. */
+static void what_has_passed_is_not_tried_again(void **state)
+{
+    enum { LONGEST = 1000 }; /* of no other test */
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op;
+    for (int round = 0; round < 3; round++) {
+        const char *const variant = round < 2 ? "small_h" : "small_h_layers";
+        refuse(round == 0 ? -1 : 3, "forward");
+        assert_int_equal(create(LONGEST, SEQLSTM_MODE_INFERENCE, variant, &op, &err),
+                         round < 2 ? SEQLSTM_OK : SEQLSTM_UNSUPPORTED);
+        table->op_destroy(op);
+    }
+    refuse(-1, NULL);
+}
+
+/* ---- what a binding must be ------------------------------------------------------------------------------------- */
+
+/* The first sequence has all steps, the others one: 6 rows; and four sequences of one step. */
+static const int32_t ragged_lengths[] = {STEPS, 1, 1}, ragged_sizes[] = {3, 1, 1, 1};
+static const int64_t ragged_offsets[] = {0, 3, 4, 5, 6};
+static const struct seqlstm_axis ragged = {.struct_size = sizeof ragged,
+                                           .sequences = 3,
+                                           .steps = STEPS,
+                                           .rows = 6,
+                                           .lengths = ragged_lengths,
+                                           .batch_sizes = ragged_sizes,
+                                           .row_offsets = ragged_offsets};
+static const int32_t wide_lengths[] = {1, 1, 1, 1}, wide_sizes[] = {4};
+static const int64_t wide_offsets[] = {0, 4};
+static const struct seqlstm_axis wide = {.struct_size = sizeof wide,
+                                         .sequences = 4,
+                                         .steps = 1,
+                                         .rows = 4,
+                                         .lengths = wide_lengths,
+                                         .batch_sizes = wide_sizes,
+                                         .row_offsets = wide_offsets};
+
+static void a_binding_must_fit_its_descriptor(void **state)
+{
+    static const struct {
+        const struct seqlstm_axis *axis;
+        int64_t most_steps; /* of the operation; with SEQUENCES sequences of them */
+        int64_t t0, t1, rows;
+        const char *message; /* NULL: it fits */
+    } cases[] = {
+        {NULL, 4, 0, 4, 12, "a recurrent layer needs an axis"},
+        {&axis, 4, 0, 4, 12, NULL},
+        {&axis, 4, 3, 4, 3, NULL},
+        {&axis, 2, 2, 4, 6, NULL},
+        {&axis, 4, -1, 4, 12, "the segment [-1, 4) is not inside the axis of 4 steps"},
+        {&axis, 4, 2, 2, 0, "the segment [2, 2) is not inside the axis of 4 steps"},
+        {&axis, 4, 3, 1, 0, "the segment [3, 1) is not inside the axis of 4 steps"},
+        {&axis, 5, 0, 5, 12, "the segment [0, 5) is not inside the axis of 4 steps"},
+        {&axis, 4, 0, 4, 11, "11 rows of 3 sequences and 4 steps, the descriptor allows 12, 3 and 4"},
+        {&axis, 4, 1, 4, 12, "12 rows of 3 sequences and 3 steps, the descriptor allows 12, 3 and 4"},
+        {&axis, 2, 1, 4, 9, "9 rows of 3 sequences and 3 steps, the descriptor allows 6, 3 and 2"},
+        {&ragged, 3, 0, 4, 6, "6 rows of 3 sequences and 4 steps, the descriptor allows 9, 3 and 3"},
+        {&ragged, 2, 1, 4, 3, "3 rows of 1 sequences and 3 steps, the descriptor allows 6, 3 and 2"},
+        {&wide, 4, 0, 1, 4, "4 rows of 4 sequences and 1 steps, the descriptor allows 12, 3 and 4"},
+    };
+    (void)state;
+    struct seqlstm_queue other = {.struct_size = sizeof other, .members = 1}; /* of no device */
+    const struct seqlstm_rebind *rebind = table->get_extension(instance, SEQLSTM_REBIND_EXTENSION);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op;
+        struct seqlstm_binding *binding = NULL;
+        const struct seqlstm_bind bind = {.struct_size = sizeof bind,
+                                          .rows = cases[k].rows,
+                                          .rows_in = cases[k].rows,
+                                          .axis = cases[k].axis,
+                                          .t0 = cases[k].t0,
+                                          .t1 = cases[k].t1};
+        assert_int_equal(create(cases[k].most_steps, SEQLSTM_MODE_INFERENCE, "standard", &op, &err), SEQLSTM_OK);
+        const seqlstm_status status = table->op_bind(op, &queue, &bind, &binding, &err);
+        const char *const expected = cases[k].message != NULL ? cases[k].message : "";
+        if (status != (cases[k].message ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_OK) || strcmp(err.message, expected) != 0)
+            fail_msg("case %zu: status %d, '%s', expected '%s'", k, (int)status, err.message, expected);
+        if (status == SEQLSTM_OK) {
+            assert_int_equal(rebind->rebind(binding, &other, &bind, &err), SEQLSTM_INVALID_ARGUMENT);
+            assert_string_equal(err.message, "cuda-cudnn needs a queue of a CUDA device");
+            assert_int_equal(rebind->rebind(binding, &queue, &bind, &err), SEQLSTM_OK);
+        }
+        table->binding_destroy(binding);
+        table->op_destroy(op);
+    }
+    direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
+    for (int64_t t0 = 0; t0 < 2; t0++) { /* [0, 3) and [1, 4) */
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op;
+        struct seqlstm_binding *binding = NULL;
+        char expected[80];
+        const struct seqlstm_bind bind = {
+            .struct_size = sizeof bind, .rows = 9, .rows_in = 9, .axis = &axis, .t0 = t0, .t1 = t0 + 3};
+        snprintf(expected, sizeof expected, "the segment [%d, %d): two directions need all 4 steps", (int)t0,
+                 (int)t0 + 3);
+        assert_int_equal(create(STEPS, SEQLSTM_MODE_INFERENCE, "standard", &op, &err), SEQLSTM_OK);
+        assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, expected);
+        table->op_destroy(op);
+    }
+    direction = SEQLSTM_DIRECTION_FORWARD;
+}
+
+/* ---- options ---------------------------------------------------------------------------------------------------- */
+
+static int32_t said_level;
+static char said[80];
+
+static void hear(void *context, int32_t level, const char *message)
+{
+    (void)context;
+    said_level = level;
+    snprintf(said, sizeof said, "%s", message);
+}
+
+static void options_have_their_effect(void **state)
+{
+    static const struct {
+        const char *capture; /* NULL: by default */
+        uint32_t expected;
+    } cases[] = {
+        {NULL, SEQLSTM_CAPTURE_PER_SHAPE}, {"false", SEQLSTM_CAPTURE_NONE}, {"true", SEQLSTM_CAPTURE_PER_SHAPE}};
+    (void)state;
+    struct seqlstm_instance *const usual = instance;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+        struct seqlstm_host services = host.services;
+        struct seqlstm_op *op;
+        const struct seqlstm_setting settings[] = {{"capture", cases[k].capture}, {"library", library}};
+        const bool by_default = cases[k].capture == NULL;
+        services.log = hear;
+        assert_int_equal(table->open(&services, settings + by_default, by_default ? 1 : 2, &instance, &err),
+                         SEQLSTM_OK);
+        assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+        assert_int_equal(strncmp(said, "cuDNN 9.", 8), 0);
+        assert_int_equal(create(STEPS, SEQLSTM_MODE_INFERENCE, "standard", &op, &err), SEQLSTM_OK);
+        assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+        assert_int_equal(sizes.capture, cases[k].expected);
+        table->op_destroy(op);
+        table->close(instance);
+    }
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_setting settings[] = {{"library", library}, {"captures", "true"}};
+    struct seqlstm_instance *none = NULL;
+    assert_int_equal(table->open(&host.services, settings, 2, &none, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(err.message, "cuda-cudnn has no option `captures`");
+    assert_null(none);
+    instance = usual;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -275,12 +433,16 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_is_refused_after_creation_is_a_failure),
         cmocka_unit_test(the_standard_algorithm_takes_over),
         cmocka_unit_test(inference_has_no_backward),
+        cmocka_unit_test(what_has_passed_is_not_tried_again),
+        cmocka_unit_test(a_binding_must_fit_its_descriptor),
+        cmocka_unit_test(options_have_their_effect),
     };
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_backend_query_fn query;
     void *module = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
-    const struct seqlstm_setting settings[] = {{"library", argc == 3 ? argv[2] : ""}};
+    library = argc == 3 ? argv[2] : "";
+    const struct seqlstm_setting settings[] = {{"library", library}};
     if (symbol == NULL) {
         printf("Bail out! %s\n", argc == 3 ? dlerror() : "expected a plugin and a library");
         return 1;

@@ -254,6 +254,35 @@ static void calls_do_not_allocate(void **state)
     rh_close(&rh);
 }
 
+static struct seqlstm_cost estimate(const union seqlstm_any_desc *d, int64_t rows)
+{
+    struct seqlstm_instance *instance;
+    const struct seqlstm_backend *b = rh_reference(&instance);
+    struct seqlstm_cost cost = {.struct_size = sizeof cost, .confidence = 1};
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = rows, .rows_in = rows};
+    struct seqlstm_op *op = NULL;
+    assert_int_equal(b->op_create(instance, 0, &d->head, "loops", &op, NULL), SEQLSTM_OK);
+    assert_int_equal(b->estimate(op, &bind, &cost, NULL), SEQLSTM_OK);
+    b->op_destroy(op);
+    b->close(instance);
+    return cost;
+}
+
+/* Each row is multiplied with all of a matrix, but looks up one row of a table. */
+static void estimates_count_products_and_moves(void **state)
+{
+    (void)state;
+    const union seqlstm_any_desc dense = {
+        .dense = {.head = rh_head(SEQLSTM_OP_DENSE, SEQLSTM_MODE_TRAINING), .input = 40, .output = 50}};
+    const union seqlstm_any_desc table = {
+        .embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, SEQLSTM_MODE_TRAINING), .vocabulary = 40, .features = 50}};
+    const struct seqlstm_cost few = estimate(&dense, 3), many = estimate(&dense, 33), looked = estimate(&table, 33);
+    assert_true(many.forward_ns - few.forward_ns >= 30.0 * 40 * 50);
+    assert_true(looked.forward_ns < 33.0 * 40 * 50);
+    assert_true(looked.backward_ns > 2 * looked.forward_ns && many.backward_ns > 2 * many.forward_ns);
+    assert_int_equal(many.confidence, 0);
+}
+
 /* A host whose memory runs out at the n-th allocation. */
 struct poor {
     int left, live;
@@ -307,10 +336,15 @@ static void memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_table_is_complete),    cmocka_unit_test(refusals_say_why),
-        cmocka_unit_test(casts_are_between_floats), cmocka_unit_test(create_refuses_what_supports_refuses),
-        cmocka_unit_test(bindings_must_fit),        cmocka_unit_test(calls_are_checked),
-        cmocka_unit_test(calls_do_not_allocate),    cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(the_table_is_complete),
+        cmocka_unit_test(refusals_say_why),
+        cmocka_unit_test(casts_are_between_floats),
+        cmocka_unit_test(create_refuses_what_supports_refuses),
+        cmocka_unit_test(bindings_must_fit),
+        cmocka_unit_test(calls_are_checked),
+        cmocka_unit_test(calls_do_not_allocate),
+        cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(estimates_count_products_and_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
