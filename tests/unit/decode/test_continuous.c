@@ -99,8 +99,9 @@ static void keep(struct text *text, const struct sl_hypothesis *best)
     text->log_probability = best->log_probability;
 }
 
-/* Drawn tokens depend on the record's number, which is 0 for all that are written beside each other. */
-static void write_alone(struct team *team)
+/* Drawn tokens depend on the record's number, which is 0 for all that are written beside each other; `numbered`: each
+ * has its own. */
+static void write_alone(struct team *team, bool numbered)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_decoder *decoder = NULL;
@@ -108,7 +109,8 @@ static void write_alone(struct team *team)
     memset(team->alone, 0, sizeof team->alone);
     for (int32_t record = 0; record < B; record++) {
         struct sl_batch *batch = make_sources(&record, 1);
-        ((int64_t *)batch->sample)[0] = 0;
+        if (!numbered)
+            ((int64_t *)batch->sample)[0] = 0;
         ok(sl_decoder_run(decoder, batch, &err), &err);
         const struct sl_hypothesis best = sl_decoder_get_result(decoder, 0, 0);
         keep(&team->alone[record], &best);
@@ -252,7 +254,7 @@ static void each_source_is_written_as_alone(void **state)
             struct sl_continuous *continuous = NULL;
             team.request.config = &configs[c];
             team.request.never = (struct sl_never){.ids = {BEGIN, 3}, .count = c == 2 ? 2 : 0};
-            write_alone(&team);
+            write_alone(&team, false);
             ok(sl_continuous_create(&team.request, &continuous, &err), &err);
             for (uint64_t seed = 1; seed <= 6; seed++) /* the same one again and again */
                 play_once(&team, cases[i].name, continuous, seed, false, seed > 3);
@@ -276,7 +278,7 @@ static void what_sources_take_is_given_back(void **state)
     size_t before = 0;
     open_team(&team, ATTENDING);
     team.request.config = &configs[1];
-    write_alone(&team);
+    write_alone(&team, false);
     ok(sl_continuous_create(&team.request, &continuous, &err), &err);
     for (int k = 0; k < 510; k++) {
         play_once(&team, "again", continuous, 1, false, true);
@@ -302,7 +304,7 @@ static void limits_follow_the_source_of_each_sequence(void **state)
     open_team(&team, 0);
     team.request.config = &endless;
     team.request.never = (struct sl_never){.ids = {END}, .count = 1};
-    write_alone(&team);
+    write_alone(&team, false);
     ok(sl_decoder_create(&team.request, &decoder, &err), &err);
     for (size_t o = 0; o < sizeof orders / sizeof *orders; o++) {
         struct sl_batch *batch = make_sources(records, 3);
@@ -357,8 +359,42 @@ static void what_a_decoder_has_written_is_counted(void **state)
         struct sl_decode_config other = configs[c];
         const int64_t bytes = sl_decoder_count_bytes(graph, &configs[c], 5);
         assert_true((sl_decoder_count_bytes(graph, &configs[c], 50) > bytes) == (configs[c].max_length == 0));
-        other.temperature = configs[c].temperature > 0 ? 0 : 1;
+        other.temperature = configs[c].temperature > 0 ? 0 : 0.5;
         assert_true((sl_decoder_count_bytes(graph, &other, 5) > bytes) == (other.temperature > 0));
+    }
+    close_team(&team);
+}
+
+/* Each sequence of a batch gets the text that it gets alone, though others end before it: what is drawn depends on the
+ * record and the step. */
+static void batches_are_written_as_their_sequences(void **state)
+{
+    (void)state;
+    struct team team;
+    open_team(&team, ATTENDING);
+    for (size_t c = 0; c < CONFIGS; c++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_decoder *decoder = NULL;
+        team.request.config = &configs[c];
+        write_alone(&team, true);
+        ok(sl_decoder_create(&team.request, &decoder, &err), &err);
+        for (int32_t first = 0; first < B; first++)
+            for (int32_t second = 0; second < B; second++) {
+                const int32_t wanted[] = {first, second};
+                if (first == second || source_lengths[first] + source_lengths[second] > MOST_ROWS)
+                    continue;
+                struct sl_batch *batch = make_sources(wanted, 2);
+                ok(sl_decoder_run(decoder, batch, &err), &err);
+                for (int64_t k = 0; k < 2; k++) {
+                    const struct sl_hypothesis best = sl_decoder_get_result(decoder, k, 0);
+                    const struct text *expected = &team.alone[batch->sample[k]];
+                    assert_int_equal(best.count, expected->count);
+                    assert_memory_equal(best.ids, expected->ids, (size_t)best.count * sizeof *best.ids);
+                    assert_int_equal(best.ended, expected->ended);
+                }
+                sl_batch_destroy(batch);
+            }
+        sl_decoder_destroy(decoder);
     }
     close_team(&team);
 }
@@ -391,7 +427,7 @@ static void what_is_no_number_leaves_alone(void **state)
             struct team team;
             open_team(&team, models[m]);
             team.request.config = &configs[c];
-            write_alone(&team);
+            write_alone(&team, false);
             make_number_less(&team, "source_words.w", 1); /* only record 0 has this word */
             ok(sl_continuous_create(&team.request, &continuous, &err), &err);
             struct sl_batch *batch = make_sources(first, 3);
@@ -433,7 +469,7 @@ static void after_an_error_all_have_left(void **state)
     void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
     open_team(&team, ATTENDING);
     team.request.config = &configs[1];
-    write_alone(&team);
+    write_alone(&team, false);
     ok(sl_continuous_create(&team.request, &continuous, &err), &err);
     struct sl_batch *batch = make_sources(records, 3);
     ok(sl_continuous_join(continuous, batch, tags, &err), &err);
@@ -461,7 +497,7 @@ static void without_memory_the_others_stay(void **state)
     void *tags[B] = {&texts[0], &texts[1], &texts[2], &texts[3], &texts[4]};
     open_team(&team, ATTENDING);
     team.request.config = &configs[1];
-    write_alone(&team);
+    write_alone(&team, false);
     for (int n = 1;; n++) {
         oom_fail_at(n);
         const seqlstm_status status = sl_continuous_create(&team.request, &continuous, &err);
@@ -501,7 +537,7 @@ static void after_a_failed_join_the_others_go_on(void **state)
     struct team team;
     open_team(&team, ATTENDING);
     team.request.config = &configs[1];
-    write_alone(&team);
+    write_alone(&team, false);
     struct sl_batch *batches[2] = {make_sources(first, 2), make_sources(late, 1)};
     for (int n = 1, fails = 1; fails; n++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -534,6 +570,7 @@ int main(void)
         cmocka_unit_test(after_an_error_all_have_left),
         cmocka_unit_test(limits_follow_the_source_of_each_sequence),
         cmocka_unit_test(what_a_decoder_has_written_is_counted),
+        cmocka_unit_test(batches_are_written_as_their_sequences),
         cmocka_unit_test(without_memory_the_others_stay),
         cmocka_unit_test(after_a_failed_join_the_others_go_on),
     };

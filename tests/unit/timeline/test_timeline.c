@@ -566,6 +566,20 @@ static void test_nothing(void **state)
     assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_NOT_FOUND);
 }
 
+/* Without an update in captures what was recorded call by call is shown alone. */
+static void test_nothing_in_captures(void **state)
+{
+    struct sl_trace trace = make_trace(), captured = {.track_count = 0, .end_ns = 1000 * US};
+    const struct sl_timeline_request request = {.trace = &trace, .plan = &plan, .captured = {.trace = &captured}};
+    struct sl_timeline *timeline = NULL;
+    (void)state;
+    add_updates(&trace);
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    assert_null(timeline->captured);
+    assert_int_equal(timeline->updates, 2);
+    sl_timeline_destroy(timeline);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -578,6 +592,7 @@ int main(void)
         cmocka_unit_test(test_sentence),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_nothing),
+        cmocka_unit_test(test_nothing_in_captures),
         cmocka_unit_test(test_kernels_within_the_updates),
         cmocka_unit_test(test_what_is_worth_a_sentence),
         cmocka_unit_test(test_memory_is_told_in_mebibytes),
