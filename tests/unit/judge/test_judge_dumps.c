@@ -7,6 +7,7 @@
 #include "dump_file.h"
 #include "graph_dump.h"
 #include "judge/case.h"
+#include "judge/check.h"
 #include "judge/data.h"
 #include "judge/tolerance.h"
 
@@ -140,12 +141,49 @@ static void infinities_excuse_nothing(void **state)
     }
 }
 
+/* A backend may refuse before anything has failed; every other error is a failure, and the first one stays. */
+static void statuses_become_verdicts(void **state)
+{
+    static const struct {
+        enum sl_verdict before;
+        seqlstm_status status;
+        const char *message;
+        enum sl_verdict after;
+        const char *detail; /* NULL: what failed, with its status and message */
+    } rows[] = {
+        {SL_VERDICT_PASS, SEQLSTM_OK, "", SL_VERDICT_PASS, "said before"},
+        {SL_VERDICT_FAIL, SEQLSTM_OK, "", SL_VERDICT_FAIL, "said before"},
+        {SL_VERDICT_PASS, SEQLSTM_UNSUPPORTED, "no GRU", SL_VERDICT_UNSUPPORTED, "no GRU"},
+        {SL_VERDICT_FAIL, SEQLSTM_UNSUPPORTED, "no GRU", SL_VERDICT_FAIL, "said before"},
+        {SL_VERDICT_UNSUPPORTED, SEQLSTM_UNSUPPORTED, "no GRU", SL_VERDICT_FAIL, NULL},
+        {SL_VERDICT_PASS, SEQLSTM_NO_MEMORY, "full", SL_VERDICT_FAIL, NULL},
+        {SL_VERDICT_PASS, SEQLSTM_DEVICE, "", SL_VERDICT_FAIL, NULL},
+        {SL_VERDICT_FAIL, SEQLSTM_DEVICE, "gone", SL_VERDICT_FAIL, "said before"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_check_result result = {.verdict = rows[k].before, .detail = "said before"};
+        struct sl_check check = {.result = &result, .variant = "wide"};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char failure[80];
+        if (rows[k].status != SEQLSTM_OK)
+            seqlstm_error_set(&err, rows[k].status, "f.c", 1, "%s", rows[k].message);
+        assert_int_equal(sl_check_status(&check, rows[k].status, "bind", &err), rows[k].status == SEQLSTM_OK);
+        assert_int_equal(result.verdict, rows[k].after);
+        snprintf(failure, sizeof failure, "bind returned status %d: %s", (int)rows[k].status,
+                 rows[k].message[0] ? rows[k].message : "(without a reason)");
+        assert_string_equal(result.detail, rows[k].detail ? rows[k].detail : failure);
+        assert_string_equal(result.variant, rows[k].detail ? "" : "wide");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_are_as_before),
         cmocka_unit_test(tolerances_are_limits),
         cmocka_unit_test(infinities_excuse_nothing),
+        cmocka_unit_test(statuses_become_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
