@@ -54,14 +54,14 @@ const char *__wrap_sl_backend_get_id(const struct sl_backend *backend)
     return (const char *)backend;
 }
 
-/* Validation is best after update 4. */
+/* Validation is best after update 4, and as good after 7. Epochs have become longer. */
 struct json_t *__wrap_sl_metric_rows_read(const char *folder)
 {
     (void)folder;
     return json_loads("[{\"split\": \"valid\", \"span\": \"validation\", \"update\": 2, \"epoch\": 1, \"metrics\": "
                       "{\"loss\": 3}}, {\"split\": \"valid\", \"span\": \"validation\", \"update\": 4, \"epoch\": 2, "
-                      "\"metrics\": {\"loss\": 1}}, {\"split\": \"valid\", \"span\": \"validation\", \"update\": 6, "
-                      "\"epoch\": 3, \"metrics\": {\"loss\": 2}}]",
+                      "\"metrics\": {\"loss\": 1}}, {\"split\": \"valid\", \"span\": \"validation\", \"update\": 7, "
+                      "\"epoch\": 3, \"metrics\": {\"loss\": 1}}]",
                       0, NULL);
 }
 

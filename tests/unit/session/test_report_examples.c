@@ -171,6 +171,84 @@ static void labels_that_are_not_known_have_a_row(void **state)
     data_close(&o);
 }
 
+/* What is kept of a row whose answer is wrong. */
+static const struct sl_example *answer(struct sl_examples *examples, const struct data_open *o, bool is_logits,
+                                       int32_t target, int64_t features, const float *values)
+{
+    static const int64_t zeros[1];
+    const struct sl_metric_rule rule = {.is_logits = is_logits};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = features, .values = values};
+    const struct sl_batch batch = {.sequences = 1,
+                                   .target = {.kind = SL_FIELD_IDS, .features = 1, .ids = &target},
+                                   .sample = zeros,
+                                   .sample_step = zeros};
+    examples->worst_count = 0;
+    sl_examples_add(examples, &rule, o->train, &batch, &output);
+    assert_int_equal(examples->worst_count, 1);
+    return &examples->worst[0];
+}
+
+static void expect_answer(const struct sl_example *example, int32_t class, double probability, double error)
+{
+    assert_int_equal(example->answer, class);
+    assert_true(fabs(example->predicted - probability) <= 1e-6);
+    assert_true(fabs(example->error - error) <= 1e-6);
+}
+
+/* The answer is the likeliest class, of equal ones the first; it is wrong by -log of the probability of the right one,
+ * and for a label that is not known by its own probability. */
+static void answers_are_wrong_by_their_probabilities(void **state)
+{
+    (void)state;
+    static const float logits[] = {1, 3, 2}, shares[] = {0.2f, 0.5f, 0.3f}, equal[] = {0.25f, 0.375f, 0.375f},
+                       one[] = {-2}, share[] = {0.75f};
+    const double sum = exp(1) + exp(3) + exp(2);
+    data_write("train.txt", "a\tA\nb\tB\nc\tC\n\nd\tB\n\n");
+    struct data_open o =
+        data_open_train("type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8",
+                        MODEL_TAG, "task: tag");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    expect_answer(answer(examples, &o, true, 2, 3, logits), 1, exp(3) / sum, -log(exp(2) / sum));
+    expect_answer(answer(examples, &o, false, 2, 3, shares), 1, 0.5, -log(0.3));
+    expect_answer(answer(examples, &o, false, 0, 3, equal), 1, 0.375, -log(0.25));
+    expect_answer(answer(examples, &o, false, SL_CLASS_UNKNOWN, 3, shares), 1, 0.5, 0.5);
+    examples->classes = 2; /* an output of one value is the probability of the second class */
+    expect_answer(answer(examples, &o, true, 1, 1, one), 0, 1 / (1 + exp(-2)), log(1 + exp(2)));
+    expect_answer(answer(examples, &o, false, 0, 1, share), 1, 0.75, -log(0.25));
+    free(examples);
+    data_close(&o);
+}
+
+/* Sequences without a step have no row, whatever the others have. */
+static void empty_sequences_have_no_row(void **state)
+{
+    (void)state;
+    static const int64_t samples[] = {2, 0, 1}, steps[3];
+    static const int32_t lengths[] = {2, 1, 1};
+    static const int64_t offsets[] = {0, 2, 3};
+    static const float actual[] = {1, 2, 3}, predicted[] = {2, 4, 6};
+    data_write("train.csv", "a,y\n1,2\n3,4\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a], targets: [y], batch_size: 4", MODEL_DENSE, "loss: mse");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {0};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 1, .values = predicted};
+    const struct sl_batch batch = {
+        .sequences = 3, /* of which the axis has two */
+        .axis = {.sequences = 2, .steps = 2, .rows = 3, .lengths = lengths, .row_offsets = offsets},
+        .target = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 1, .values = actual},
+        .sample = samples,
+        .sample_step = steps};
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    sl_examples_add(examples, &rule, o.train, &batch, &output);
+    assert_int_equal(examples->values, 3);
+    free(examples);
+    data_close(&o);
+}
+
 /* ---- words --------------------------------------------------------------------------------------------------- */
 
 enum { LONG = 20, AROUND = 6 };
@@ -247,6 +325,8 @@ int main(void)
         cmocka_unit_test(values_are_those_of_the_file),
         cmocka_unit_test(the_worst_rows_are_told_where_they_are),
         cmocka_unit_test(labels_that_are_not_known_have_a_row),
+        cmocka_unit_test(answers_are_wrong_by_their_probabilities),
+        cmocka_unit_test(empty_sequences_have_no_row),
         cmocka_unit_test(words_on_both_sides_of_a_wrong_tag_are_shown),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

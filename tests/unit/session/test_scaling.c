@@ -126,6 +126,28 @@ static void less_is_exchanged_of_embeddings_and_factors(void **state)
     assert_close(predict(&costs, narrow), 11e6 + (1 << 20) * 2.0 + 1024 + 128);
     costs.matrices[0].used = 1 - sqrt(0.51);
     assert_close(predict(&costs, narrow), 11e6 + 0.49 * (1 << 20) * 2 + 1024 + 128);
+    /* which rows these are is exchanged before them: the latency counts twice, as for the loss and the agreement */
+    struct sl_scaling_place late = narrow;
+    late.link.latency_s = 1e-3;
+    assert_close(predict(&costs, late), 11e6 + 0.49 * (1 << 20) * 2 + 1024 + 2 * 2e6 + 128 + 2 * 2e6);
+}
+
+/* Bundles are cut from the last gradient on, so that what is left over is that of the first ones, which are complete
+ * last: all others are under way before. */
+static void the_first_bundle_is_what_is_left(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    const int64_t bundle = sl_reducer_choose_bundle(0, slow.bytes_per_s / 2);
+    costs.elems = 2 * bundle + bundle / 2;
+    costs.notes[0] = (struct sl_scaling_note){1, 6e6};
+    costs.step_ns = costs.together_ns = 10e6 + 2 * 4.0 * (double)bundle;
+    costs.notes[1].ns = costs.step_ns;
+    const struct sl_scaling_place two = {.ranks = 2, .hosts = 2, .local = 1, .link = slow};
+    assert_close(predict(&costs, two), costs.step_ns + 4.0 * (double)(bundle / 2) + 1e6 + 2 * 64.0);
+    /* on one host its own link chooses the bundles, whatever the one between hosts is like */
+    const struct sl_scaling_place near = {.ranks = 2, .hosts = 1, .inner = slow, .link = {1e12, 1}};
+    assert_close(predict(&costs, near), costs.step_ns + 4.0 * (double)(bundle / 2) + 1e6);
 }
 
 static void replicas_of_a_pipeline_add_at_the_end(void **state)
@@ -182,6 +204,7 @@ int main(void)
         cmocka_unit_test(a_central_rank_takes_all),
         cmocka_unit_test(shards_are_added_as_a_tree),
         cmocka_unit_test(less_is_exchanged_of_embeddings_and_factors),
+        cmocka_unit_test(the_first_bundle_is_what_is_left),
         cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
         cmocka_unit_test(ranks_without_a_sequence_are_idle),
     };

@@ -19,6 +19,7 @@ enum { MS = 1000000 };
 
 static int64_t now, tick;                       /* tick: of each look at the clock */
 static int batches, steps, updates, stop_after; /* so many of each; the batch behind which a signal comes, 0: none */
+static int64_t step_rest = 5 * MS;              /* of a step, behind its gradients */
 static struct sl_interrupt interrupt;
 
 static int32_t cores = 1; /* of the machine */
@@ -70,7 +71,7 @@ seqlstm_status __wrap_sl_exec_run(struct sl_exec *exec, const struct sl_batch *b
 {
     now += 2 * MS;
     const seqlstm_status status = __real_sl_exec_run(exec, batch, step, result, err);
-    now += 5 * MS;
+    now += step_rest;
     steps++;
     return status;
 }
@@ -256,6 +257,11 @@ static void test_how_many_batches_run(void **state)
     ok(measure(80, "", &alone, 4, &costs, &err), &err);
     assert_true(costs.sequences == 32 && steps == 3 + 3);
     assert_true(costs.rows > 133 && costs.rows < 134); /* of 400 steps in three batches */
+    step_rest = 1998 * (int64_t)MS;                    /* the first one alone takes longer than all may */
+    ok(measure(80, "", &alone, 0, &costs, &err), &err);
+    step_rest = 5 * MS;
+    assert_int_equal(steps, 3 + 3);
+    ASSERT_NS(costs.step_ns, 2000);
 }
 
 /* A rank alone computes all shards of a batch, one after the other. */
@@ -268,6 +274,8 @@ static void test_shards(void **state)
     assert_true(costs.shards == 4 && costs.rows == 40);
     ASSERT_NS(costs.step_ns, 7); /* of one of them */
     assert_int_equal(steps, 13);
+    ok(measure(80, "", &(struct sl_parallel_config){.data = 3, .pipeline = 1, .shards = 4}, 0, &costs, &err), &err);
+    assert_int_equal(costs.shards, 2); /* of the rank that has most of them */
 }
 
 /* Stages in pieces take turns on one rank. Several at a time would be faster, unless passing pieces takes long: what a

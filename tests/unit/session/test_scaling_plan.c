@@ -146,6 +146,8 @@ static void test_divisions(void **state)
     plan("more ranks than shards of a pipeline", batch, "shards: 4, pipeline: 2, pieces: 2",
          REQUEST(RANKS(8, 10), .local = 16, .measuring = 4));
     plan("no link", batch, "", (struct sl_scaling_request){RANKS(2, 4, 5), .local = 4, .measuring = 4});
+    plan("no link, fewer ranks measure", batch, "",
+         (struct sl_scaling_request){RANKS(2, 4, 5), .local = 4, .measuring = 2});
     plan("no link is needed", batch, "", (struct sl_scaling_request){RANKS(2, 4), .local = 4, .measuring = 4});
     golden_expect("reports/scaling_plans.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);

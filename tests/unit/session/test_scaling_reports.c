@@ -30,6 +30,11 @@ static void reports_are_as_before(void **state)
     report.rows[3].idle = 0;
     report.rows[2].rows = 100;
     add_report(&out, "links as given, slower than the first row", &report);
+    report = (struct sl_scaling_report){.count = 3, .local = 8, .measuring = 8, .link = {1e9, 1e-6}};
+    report.rows[0] = (struct sl_scaling_row){4, 1, 2, 1, 1, 400, 1e6, 9e5, 0, 5e4, 5e6, 0};
+    report.rows[1] = (struct sl_scaling_row){8, 1, 1, 1, 1, 160, 1e6, 8e5, 0, 2e5, 4e6, 0};
+    report.rows[2] = (struct sl_scaling_row){32, 4, 1, 1, 1, 800000, 2.5e9, 2e9, 0, 5e8, 3e6, 1};
+    add_report(&out, "more ranks are slower, one of them is idle", &report);
     report = (struct sl_scaling_report){.count = 1, .local = 4, .measuring = 1, .devices = 1};
     report.rows[0] = (struct sl_scaling_row){2, 2, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0};
     add_report(&out, "one row without a time", &report);
