@@ -228,6 +228,41 @@ static void source_alone(void **state)
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
 }
 
+/* Each message says what is wrong where, with what was expected. */
+static void damage_is_told(void **state)
+{
+    (void)state;
+    const int32_t lengths[3] = {3, 2, 0}, sources[3] = {1, 4, 2};
+    const struct sl_batch_shape shape = {.sequences = 3, .lengths = lengths, .source_lengths = sources};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = make(&shape);
+    batch->axis.sequences = 4;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the axis has 4 sequences, the batch 3");
+    batch->axis.sequences = 1;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "length 1 of the axis is 2, which is out of order");
+    batch->axis.sequences = 2;
+    batch->axis.rows = 6;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the axis has 6 rows, expected 5");
+    batch->axis.rows = 5;
+    ((int64_t *)(uintptr_t)batch->axis.row_offsets)[2] = 3;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "step 2 of the axis has 1 rows from 3, expected 1 from 4");
+    ((int64_t *)(uintptr_t)batch->axis.row_offsets)[2] = 4;
+    batch->source.sequences = 2;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the source has 2 sequences, the batch 3");
+    batch->source.sequences = 3;
+    ((int32_t *)(uintptr_t)batch->source.place)[1] = 2;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "place 2 of sequence 1 is not undone by the source's sequences");
+    ((int32_t *)(uintptr_t)batch->source.place)[1] = 0;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_OK);
+    sl_batch_destroy(batch);
+}
+
 static void check_finds_damaged_source(void **state)
 {
     (void)state;
@@ -318,7 +353,8 @@ int main(void)
         cmocka_unit_test(without_steps),      cmocka_unit_test(refusals),
         cmocka_unit_test(check_finds_damage), cmocka_unit_test(pairs),
         cmocka_unit_test(source_alone),       cmocka_unit_test(check_finds_damaged_source),
-        cmocka_unit_test(memory_runs_out),    cmocka_unit_test(profiles_of_pairs),
+        cmocka_unit_test(damage_is_told),     cmocka_unit_test(memory_runs_out),
+        cmocka_unit_test(profiles_of_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

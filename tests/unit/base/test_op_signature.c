@@ -221,6 +221,7 @@ static void capacity_is_respected(void **state)
     int32_t count = -7;
     slots[5].name = "untouched";
     assert_int_equal(sl_op_signature(&d.head, slots, 5, &count, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_non_null(strstr(err.message, " slots, there is room for 5"));
     assert_int_equal(count, -7);
     assert_string_equal(slots[5].name, "untouched");
     d.recurrent.layers = 64;

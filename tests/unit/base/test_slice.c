@@ -80,6 +80,32 @@ static void check_slice(const struct sl_batch *slice, int64_t first, int64_t str
     }
 }
 
+/* A stream stays one, on either side; and a slice has no more rows than the whole. */
+static void streams_and_bounds(void **state)
+{
+    (void)state;
+    for (int stream = 0; stream < 4; stream++) {
+        struct sl_batch *batch = make_batch(), *slice = NULL;
+        batch->axis.flags = stream & 1 ? SEQLSTM_BIT_AXIS_STREAM : 0;
+        batch->source.axis.flags = stream & 2 ? SEQLSTM_BIT_AXIS_STREAM : 0;
+        assert_int_equal(sl_batch_slice(batch, 1, 2, &slice, NULL), SEQLSTM_OK);
+        assert_int_equal((slice->axis.flags & SEQLSTM_BIT_AXIS_STREAM) != 0, stream & 1);
+        assert_int_equal((slice->source.axis.flags & SEQLSTM_BIT_AXIS_STREAM) != 0, stream >> 1);
+        sl_batch_destroy(slice);
+        sl_batch_destroy(batch);
+    }
+    static const struct {
+        int64_t stride, rows;
+    } rows[] = {{1, 120}, {2, 120}, {3, 120}, {6, 120}, {8, 100}};
+    const struct sl_envelope whole = {.sequences = 8, .steps = 100, .rows = 120, .source_steps = 50, .source_rows = 90};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const struct sl_envelope slice = sl_envelope_slice(&whole, rows[k].stride);
+        assert_int_equal(slice.rows, rows[k].rows);
+        assert_int_equal(slice.source_rows, slice.sequences == 1 ? 50 : 90);
+        assert_int_equal(slice.sequences, (8 + rows[k].stride - 1) / rows[k].stride);
+    }
+}
+
 static void slices_hold_their_sequences(void **state)
 {
     (void)state;
@@ -136,6 +162,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slices_hold_their_sequences),
+        cmocka_unit_test(streams_and_bounds),
         cmocka_unit_test(envelopes_bound_all_slices),
         cmocka_unit_test(profiles_become_those_of_the_first_slice),
     };

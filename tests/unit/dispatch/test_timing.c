@@ -424,6 +424,28 @@ static void each_memory_has_a_testbed(void **state)
     }
 }
 
+/* Training that meets the same shapes again launches its calls as captures; with three kinds of batches it does not. */
+static void calls_are_replayed_where_shapes_come_again(void **state)
+{
+    (void)state;
+    static const uint32_t modes[] = {SEQLSTM_MODE_TRAINING, SEQLSTM_MODE_INFERENCE};
+    for (int32_t count = 1; count <= 3; count++)
+        for (int m = 0; m < 2; m++) {
+            const union seqlstm_any_desc desc = {.head = {.mode = modes[m]}};
+            const struct seqlstm_sizes sizes = {.workspace_bytes = 100, .reserve_bytes = 300, .packed_bytes = 7};
+            struct sl_timed_op timed = {.backend = make_backend(0), .op = make_op(0), .sizes = &sizes};
+            struct sl_profiles some = profiles;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            some.count = count;
+            reset();
+            lab.ops[0] = (struct behaviour){.forward_ns = 1000, .backward_ns = 2000, .domain = 'h'};
+            const struct sl_timing_request request = {
+                .desc = &desc, .on_steps = true, .profiles = &some, .interrupt = &lab.interrupt, .budget_ns = 1000000};
+            ok(sl_timing_run(&request, &timed, 1, &err), &err);
+            assert_int_equal(lab.last.replays, count <= 2 && modes[m] == SEQLSTM_MODE_TRAINING);
+        }
+}
+
 /* The user may interrupt at any run. */
 static void interrupted_at_any_time(void **state)
 {
@@ -442,9 +464,13 @@ static void interrupted_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_those_of_a_mean_batch), cmocka_unit_test(slow_ones_are_left),
-        cmocka_unit_test(equals_are_timed_to_the_end),     cmocka_unit_test(disturbed_runs_are_repeated),
-        cmocka_unit_test(one_that_fails_is_told),          cmocka_unit_test(each_memory_has_a_testbed),
+        cmocka_unit_test(times_are_those_of_a_mean_batch),
+        cmocka_unit_test(slow_ones_are_left),
+        cmocka_unit_test(equals_are_timed_to_the_end),
+        cmocka_unit_test(disturbed_runs_are_repeated),
+        cmocka_unit_test(one_that_fails_is_told),
+        cmocka_unit_test(each_memory_has_a_testbed),
+        cmocka_unit_test(calls_are_replayed_where_shapes_come_again),
         cmocka_unit_test(interrupted_at_any_time),
     };
     return cmocka_run_group_tests(tests, open_lab, close_lab);
