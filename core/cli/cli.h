@@ -44,6 +44,7 @@ struct cli_flag {
     const char *key;       /* the key of the model file that it sets: "seed" */
     const char *words;     /* all values, for completion: "auto cpu" */
     bool repeats;          /* may be given more than once */
+    bool writes;           /* names a file that the command writes at last: whether it can is known before it begins */
     const char *help;
 };
 

@@ -6,8 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/file.h"
 #include "base/profilers/profilers.h"
+#include "base/system/file.h"
+#include "base/system/file_writer.h"
 #include "base/system/path.h"
 #include "base/value/printable.h"
 #include "cli/cli.h"
@@ -111,6 +112,21 @@ static int name_paths(struct cli_context *cli)
     return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
 }
 
+/* A command that has run for an hour would lose its results. */
+static int check_written_files(struct cli_context *cli)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = SEQLSTM_OK;
+    for (int i = 0; i < cli->values.count && status == SEQLSTM_OK; i++) {
+        struct sl_file_writer *writer = NULL;
+        if (!cli->values.items[i].flag->writes)
+            continue;
+        status = sl_file_writer_open(cli->values.items[i].value, &writer, &err);
+        sl_file_writer_abort(writer);
+    }
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
+}
+
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_context *cli = calloc(1, sizeof *cli);
@@ -123,9 +139,12 @@ static int run_command(const struct cli_command *command, int argc, char **argv)
         code = read_common(cli);
     if (code == CLI_OK)
         code = name_paths(cli);
-    if (code == CLI_OK && cli_has(cli, "help"))
+    const bool helps = cli_has(cli, "help");
+    if (code == CLI_OK && helps)
         cli_print_help(command, stdout);
     else if (code == CLI_OK)
+        code = check_written_files(cli);
+    if (code == CLI_OK && !helps)
         code = command->run(cli);
     cli_release(cli);
     free(cli);

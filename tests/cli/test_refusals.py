@@ -259,6 +259,20 @@ def test_folders(t):
     t.refuse(2, 'plan', 'tiny.yaml').says('cannot open `tiny.yaml`')
 
 
+def test_files_that_are_written_at_last(t):
+    """That they cannot be written is said before anything else is done; what was there stays as it was."""
+    t.write('kept.html', 'kept')
+    for args in (('bench', '--html'), ('bench', '--serve', 'self', '--requests'), ('profile', '--html'), ('profile', '--trace'),
+                 ('plan', '--ranks', '2', '--html'), ('data', 'stats', '--html'), ('export', '--to', 'onnx', '--file'),
+                 ('predict', '--attention', '--html'), ('runs', '--html')):
+        command = args[:2] if args[0] == 'data' else args[:1]
+        rest = args[len(command):]
+        t.refuse(2, *command, 'none', *rest, 'no/where.html').says('cannot write `no/where.html`')
+        t.refuse(1, *command, 'none', *rest, str(t.folder)).says('cannot write', 'Is a directory')
+        expect('cannot write' not in t.refuse(2, *command, 'none', *rest, 'kept.html').err, args)
+    expect(t.read('kept.html') == b'kept' and sorted(os.listdir(t.folder)) == ['kept.html'], os.listdir(t.folder))
+
+
 def test_read_only(t):
     t.write('m.yaml', TINY)
     (t.folder / 'locked').mkdir(mode=0o555)

@@ -297,6 +297,7 @@ static const struct cli_flag flags[] = {
     {.name = "measure", .help = "load the backends, measure the cost of a step, and show predicted times"},
     {.name = "html",
      .argument = "FILE",
+     .writes = true,
      .help = "also write an HTML page with the same, and with a drawing of the lengths"},
     {0},
 };

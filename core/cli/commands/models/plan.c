@@ -72,7 +72,7 @@ static const struct cli_flag plan_flags[] = {
      .argument = "LINK",
      .help = "with --ranks: rate and latency between hosts, as in 100Gb/s,5us[,nvlink=[8x]300GB/s]"},
     {.name = "grow-batch", .help = "with --ranks: each rank has a batch as large as the model's"},
-    {.name = "html", .argument = "FILE", .help = "with --ranks: also write a page with a plot"},
+    {.name = "html", .argument = "FILE", .writes = true, .help = "with --ranks: also write a page with a plot"},
     {0},
 };
 

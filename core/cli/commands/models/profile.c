@@ -152,8 +152,11 @@ static const struct cli_flag flags[] = {
     {.name = "seconds",
      .argument = "S",
      .help = "try out changes for about so long (default 60); 0: only show where the time goes"},
-    {.name = "trace", .argument = "FILE", .help = "also write the activities for Perfetto or chrome://tracing"},
-    {.name = "html", .argument = "FILE", .help = "also write a page with the timeline"},
+    {.name = "trace",
+     .argument = "FILE",
+     .writes = true,
+     .help = "also write the activities for Perfetto or chrome://tracing"},
+    {.name = "html", .argument = "FILE", .writes = true, .help = "also write a page with the timeline"},
     {0},
 };
 

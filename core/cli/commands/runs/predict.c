@@ -18,7 +18,7 @@ static const struct cli_flag flags[] = {
     {.name = "with-input", .help = "print the input text next to its prediction"},
     {.name = "stream", .help = "answer each line of the input as soon as it arrives"},
     {.name = "attention", .help = "add the attention weights of each text (default format: jsonl)"},
-    {.name = "html", .argument = "FILE", .help = "with --attention: write an HTML page of heat maps"},
+    {.name = "html", .argument = "FILE", .writes = true, .help = "with --attention: write an HTML page of heat maps"},
     {0},
 };
 

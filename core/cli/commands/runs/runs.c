@@ -275,7 +275,10 @@ static const struct cli_flag flags[] = {
     CLI_FLAGS_SELECTION,
     {.name = "sort", .argument = "KEY", .help = "sort by a key; -KEY: the largest first (default: by name)"},
     {.name = "columns", .argument = "KEYS", .help = "show these keys, separated by commas (default: the losses)"},
-    {.name = "html", .argument = "FILE", .help = "write a page with the curves of the runs (at most 12) instead"},
+    {.name = "html",
+     .argument = "FILE",
+     .writes = true,
+     .help = "write a page with the curves of the runs (at most 12) instead"},
     {0},
 };
 
