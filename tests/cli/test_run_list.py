@@ -8,6 +8,7 @@ import pathlib
 import pty
 import random
 import re
+import shutil
 import subprocess
 import sys
 
@@ -207,17 +208,20 @@ def test_delete(t):
 
 
 def test_delete_asks_on_a_terminal(t):
-    for answer, left in ((b'\n', True), (b'yess\n', True), (b'y\n', False)):
+    for answer, left in ((b'\n', True), (b'yess\n', True), (b'y\n', False), (b'yes\n', False)):
         folder = make_run(t, f'q{left}{len(answer)}/1', [(1, 2)])
         above, terminal = pty.openpty()
-        process = t.start('runs', 'delete', folder, stdin=terminal, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        (folder / 'large').write_bytes(bytes(1500000))
+        (make_run(t, 'other/1', [(1, 2)]) / 'large').write_bytes(bytes(2250000))
+        process = t.start('runs', 'delete', folder, 'other', stdin=terminal, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         os.write(above, answer)
         err = process.communicate()[1]
         err = err if isinstance(err, str) else err.decode()
         os.close(above)
         os.close(terminal)
-        expect(process.returncode == 0 and 'delete 1 run (' in err, err)
-        expect(folder.exists() == left, f'{answer}: {err}')
+        expect(process.returncode == 0 and 'delete 2 runs (3.8 MB)? [y/N]' in err, err)
+        expect(folder.exists() == left == (t.folder / 'runs/other').exists(), f'{answer}: {err}')
+        shutil.rmtree(t.folder / 'runs/other', ignore_errors=True)
 
 
 def test_a_live_run_is_never_deleted(t):

@@ -41,7 +41,7 @@ MASKS = [
     (r'\b[\d.]+ seconds', 'TIME'),
     (r'(memory +peak).*', r'\1 SIZE'),
     (r'TIME [\d.]+ %', 'TIME'),
-    (r'(reference:loops +pass +)[\d.]+', r'\1ERROR'),
+    (r'(:loops +pass +)[\d.]+', r'\1ERROR'),
     (r'"error_over_tolerance": [\d.e+-]+', '"error_over_tolerance": ERROR'),
     (r'compiler [^")]*', 'compiler VERSION'),
     (r'"(build_id|abi)": "[^"]*"', r'"\1": BUILD'),

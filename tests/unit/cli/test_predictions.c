@@ -42,6 +42,7 @@ static const float values[] = {0.25f, 0.5f, 0.25f, 0.625f, 0.125f, 0.25f, 0.0625
 static const float odd[] = {1, -INFINITY, NAN, 2.5f, INFINITY, 1e-7f};
 static const float nothing[] = {NAN, NAN};
 static const float one_and_none[] = {0.5f, NAN};
+static const float equal[] = {0.25f, 0.375f, 0.375f};
 static const bool second_is_none[] = {false, true}, first_is_none[] = {true, false};
 
 /* Predictions of one kind. */
@@ -109,6 +110,10 @@ static const struct kind kinds[] = {
        .values = values + 3,
        .classes = CLASSES}},
      2},
+    {"two classes that are equal", {{.record = 4, .rows = 1, .features = 3, .values = equal, .classes = CLASSES}}, 1},
+    {"no numbers where only the first row has none",
+     {{.record = 6, .rows = 2, .features = 1, .values = nothing, .none = first_is_none}},
+     1},
     {"steps that are not the words",
      {{.record = 2,
        .input = TEXT("one two three"),
