@@ -455,7 +455,7 @@ static void expect_batches(const struct world *w, const char *expected)
 static void batches_are_short_while_texts_are_written(void **state)
 {
     struct world *w = *state;
-    static const char *const bodies[] = {TEXTS("1", "\"the cat saw a dog. no dog saw the cat\""),
+    static const char *const bodies[] = {TEXTS("1", "\"the cat saw a dog. no dog saw the cat the cat saw a dog. no \""),
                                          PROMPT("\"a cat saw a dog and \"", "\"seed\":1,\"max_tokens\":3")};
     struct seqlstm_http_request clients[2];
     for (int swaps = 0; swaps < 2; swaps++) {
@@ -463,7 +463,7 @@ static void batches_are_short_while_texts_are_written(void **state)
         ask(w, &clients[0], bodies[swaps]);
         ask(w, &clients[1], bodies[1 - swaps]);
         run_to_the_end(w);
-        expect_batches(w, "2x16:32 2x16:20 2x5:6 1x1:1 ");
+        expect_batches(w, "2x16:32 2x16:20 2x8:9 2x8:9 1x12:12 ");
         forget(clients, 2);
         close_runner(w);
     }
