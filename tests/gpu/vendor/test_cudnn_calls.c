@@ -237,7 +237,25 @@ static void what_is_refused_after_creation_is_a_failure(void **state)
     close_call(&c);
 }
 
-/* Under an algorithm that refuses, a call is made again under the standard one, as are all later ones. */
+/* As if the host had written there since forward. */
+static seqlstm_status fill_output(struct call *c, struct seqlstm_error *err)
+{
+    return table->memory->fill(instance, 0, queue.native_stream, c->slots[SEQLSTM_SLOT_RECURRENT_Y], 0x5A, 64, err);
+}
+
+static void expect_filled_output(struct call *c)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    unsigned char bytes[64];
+    assert_int_equal(table->memory->copy(instance, 0, queue.native_stream, SEQLSTM_COPY_TO_HOST, bytes,
+                                         c->slots[SEQLSTM_SLOT_RECURRENT_Y], sizeof bytes, &err),
+                     SEQLSTM_OK);
+    for (size_t k = 0; k < sizeof bytes; k++)
+        assert_int_equal(bytes[k], 0x5A);
+}
+
+/* Under an algorithm that refuses, a call is made again under the standard one, as are all later ones. Where backward
+ * makes forward again, the output stays as it is. */
 static void the_standard_algorithm_takes_over(void **state)
 {
     (void)state;
@@ -249,7 +267,11 @@ static void the_standard_algorithm_takes_over(void **state)
         assert_int_equal(forward(&c, &err), SEQLSTM_OK);
         refuse(3, in_backward ? "data" : "forward");
         assert_int_equal(in_backward ? SEQLSTM_OK : forward(&c, &err), SEQLSTM_OK);
+        if (in_backward)
+            assert_int_equal(fill_output(&c, &err), SEQLSTM_OK);
         assert_int_equal(backward(&c, &err), SEQLSTM_OK);
+        if (in_backward)
+            expect_filled_output(&c);
         refuse(3, "forward");
         assert_int_equal(forward(&c, &err), SEQLSTM_OK);
         refuse(0, "forward");
