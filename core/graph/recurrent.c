@@ -215,6 +215,18 @@ static void add_finals(const struct stack *s, int64_t l, int32_t d, bool is_outp
     }
 }
 
+/* Does something that is trained lie below the output of a layer with these cells: its own weights, its input, or what
+ * its states start from? */
+static bool depends_on_trained(const struct stack *s, int32_t x, const struct cell_tensors *cells)
+{
+    const struct sl_tensor *tensors = s->b->tensors;
+    bool depends = s->layer->trainable || tensors[x].needs_grad;
+    for (int32_t d = 0; d < s->directions; d++)
+        for (int k = SEQLSTM_STATE_H0; k <= SEQLSTM_STATE_C0; k++)
+            depends = depends || (cells[d].states->slots[k] >= 0 && tensors[cells[d].states->slots[k]].needs_grad);
+    return depends;
+}
+
 static void place_cell(int32_t *slots, int32_t cells, int32_t n, const struct cell_tensors *t)
 {
     for (int32_t k = 0; k < 4; k++)
@@ -328,8 +340,9 @@ seqlstm_status sl_graph_add_recurrent(struct sl_builder *b, const struct sl_laye
             snprintf(name, sizeof name, "%s", layer->name);
         slots[SEQLSTM_SLOT_RECURRENT_X] = x;
         if (has_output)
-            slots[SEQLSTM_SLOT_RECURRENT_Y] = sl_builder_add_activation(
-                b, name, sl_builder_get_side(b, layer)->steps, s.width, layer->trainable || b->tensors[x].needs_grad);
+            slots[SEQLSTM_SLOT_RECURRENT_Y] =
+                sl_builder_add_activation(b, name, sl_builder_get_side(b, layer)->steps, s.width,
+                                          depends_on_trained(&s, x, &tensors[l * s.directions]));
         union seqlstm_any_desc desc = describe(&s, input, 1, l, has_output, last && !has_output);
         const bool is_quantized = quantize(&s, name, &desc);
         sl_builder_add_node(b, name, layer->index, &desc, slots, SEQLSTM_SLOT_RECURRENT_COUNT(s.directions));

@@ -88,6 +88,80 @@ static void states_of_a_plain_list(void **state)
                      "train: {loss: mse, epochs: 1}");
 }
 
+/* A frozen layer passes on what its steps owe to the states from which it starts. */
+static void states_go_through_frozen_layers(void **state)
+{
+    (void)state;
+    check_plain_list("model: [{type: embedding, name: w, dim: 3, trainable: false}, {type: lstm, name: a, units: 4},"
+                     " {type: lstm, name: b, from: w, units: 4, initial_state: {from: a, bridge: dense},"
+                     " return_sequences: true, trainable: false}, {type: pool, mode: mean}, {type: dense, units: 4}]\n"
+                     "train: {loss: mse, epochs: 1}");
+    check_plain_list("model: [{type: embedding, name: w, dim: 3}, {type: gru, name: a, units: 4, layers: 2},"
+                     " {type: gru, name: b, from: w, units: 4, layers: 2, initial_state: a, return_sequences: true,"
+                     " trainable: false}, {type: pool, mode: mean}, {type: dense, units: 4, trainable: false}]\n"
+                     "train: {loss: mse, epochs: 1}");
+}
+
+/* Pairs of which all sources are empty, so that no layer of the encoder runs. */
+static struct sl_batch *make_empty_sources(void)
+{
+    static const int32_t none[B] = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_batch_shape shape = {.sequences = B,
+                                         .lengths = lengths,
+                                         .source_lengths = none,
+                                         .source_kind = SL_FIELD_IDS,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .source_features = 1,
+                                         .input_features = 1,
+                                         .target_features = 1,
+                                         .input_on_steps = true,
+                                         .target_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int64_t k = 0; k < R; k++) {
+        ((int32_t *)batch->input.ids)[k] = (int32_t)(k % V);
+        ((int32_t *)batch->target.ids)[k] = (int32_t)(k * 2 % V);
+    }
+    return batch;
+}
+
+/* What an earlier batch has left in the gradients of layers that do not run is overwritten, or added to. */
+static void gradients_of_layers_that_do_not_run(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        struct sl_batch *pairs = make_pairs(true), *empty = make_empty_sources();
+        const int64_t n = w.params->elems;
+        float *grads = w.params->grads, *first = malloc(2 * (size_t)n * sizeof *first), *full = first + n;
+        int64_t zeros = 0;
+        run(&w, empty, false);
+        memcpy(first, grads, (size_t)n * sizeof *first);
+        for (int64_t e = 0; e < n; e++)
+            zeros += grads[e] == 0;
+        assert_in_range(zeros, 1, n - 1);
+        run(&w, pairs, false);
+        memcpy(full, grads, (size_t)n * sizeof *first);
+        run(&w, empty, true);
+        for (int64_t e = 0; e < n; e++)
+            if (!(fabsf(grads[e] - full[e] - first[e]) <= 1e-5f * (1 + fabsf(full[e]))))
+                fail_msg("%s: element %d: %g and %g are not %g", cases[i].name, (int)e, (double)full[e],
+                         (double)first[e], (double)grads[e]);
+        run(&w, empty, false);
+        for (int64_t e = 0; e < n; e++)
+            if (grads[e] != first[e])
+                fail_msg("%s: element %d: %g is not %g", cases[i].name, (int)e, (double)grads[e], (double)first[e]);
+        free(first);
+        sl_batch_destroy(pairs);
+        sl_batch_destroy(empty);
+        close_world(&w);
+    }
+}
+
 /* ---- the parts ---------------------------------------------------------------------------------------------- */
 
 /* Step `t` of all records: ids in the order of `sources`, the batch that the encoder ran on. */
@@ -392,6 +466,8 @@ int main(void)
         cmocka_unit_test(pairs_are_never_uniform),
         cmocka_unit_test(gradients_match_differences),
         cmocka_unit_test(states_of_a_plain_list),
+        cmocka_unit_test(states_go_through_frozen_layers),
+        cmocka_unit_test(gradients_of_layers_that_do_not_run),
         cmocka_unit_test(parts_equal_the_whole),
         cmocka_unit_test(decoder_weighs_as_the_whole),
         cmocka_unit_test(rows_are_real_steps),

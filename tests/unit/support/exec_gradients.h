@@ -54,7 +54,7 @@ static void check_other_memory(struct world *w, const struct sl_batch *batch, do
         fail_msg("%s: another result after other contents of the memory", name);
 }
 
-/* Every parameter: a handful of its elements. */
+/* Every parameter that is trained: a handful of its elements. */
 static void check_gradients(struct world *w, const struct sl_batch *batch, const char *name)
 {
     const double loss = run(w, batch, false);
@@ -63,6 +63,8 @@ static void check_gradients(struct world *w, const struct sl_batch *batch, const
     check_other_memory(w, batch, loss, grads, name);
     for (int32_t p = 0; p < w->params->view_count; p++) {
         const struct sl_param_view *view = &w->params->views[p];
+        if (!view->trainable)
+            continue;
         double scale = 0.05;
         for (int64_t e = 0; e < view->elems; e++)
             scale = fmax(scale, fabs((double)grads[view->offset_elems + e]));
