@@ -3,7 +3,8 @@
  * member of their descriptors, what may replace them, and the operations of the update. See support/dump_file.h.
  *
  * The title of a case has the facts of its data: `NAME: input ids 7 steps, target ids 7 steps, source values 3 steps`,
- * where a number is that of the classes or features, then `weight`, `pieces N` and `stream` where they hold.
+ * where a number is that of the classes or features, then `weight`, `pieces N`, `stream` and `batches of N rows` where
+ * they hold.
  */
 #include "dump_file.h"
 #include "graph_dump.h"
@@ -33,6 +34,9 @@ static struct sl_data_facts read_facts(const char *title)
                                   .has_weight = strstr(title, "weight") != NULL,
                                   .envelope = {.sequences = 4, .steps = 6, .rows = 19}};
     facts.has_steps = facts.input.on_steps;
+    const char *rows = strstr(title, "batches of ");
+    if (rows)
+        facts.envelope.rows = atoll(rows + strlen("batches of "));
     facts.envelope.stream = strstr(title, "stream") != NULL;
     if (facts.source.kind != SL_FIELD_NONE) {
         facts.envelope.source_steps = 5;
@@ -123,10 +127,35 @@ static void graphs_are_as_before(void **state)
     compare_dumps("graphs", add_model);
 }
 
+/* Why data that a model was not written for are refused. */
+static void add_refusal(struct sl_buf *out, const char *title, const char *text)
+{
+    struct loaded l = load(text);
+    const struct sl_data_facts facts = read_facts(title);
+    const struct sl_graph_request request = {.model = l.model, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_graph *graph = NULL;
+    if (l.model == NULL)
+        sl_buf_append_text(out, sl_buf_text(&l.text));
+    else if (sl_graph_create(&request, &graph, &err) == SEQLSTM_OK)
+        sl_buf_append_text(out, "fits\n");
+    else
+        sl_buf_printf(out, "%d: %s (%s)\n", (int)err.code, err.message, err.where);
+    sl_graph_destroy(graph);
+    unload(&l);
+}
+
+static void refusals_are_as_before(void **state)
+{
+    (void)state;
+    compare_dumps("refused_graphs", add_refusal);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(graphs_are_as_before),
+        cmocka_unit_test(refusals_are_as_before),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
