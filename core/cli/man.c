@@ -124,7 +124,7 @@ static void write_overview(struct sl_buf *out)
         sl_buf_append_text(out, ".TP\n.BR ");
         struct sl_buf name = {0};
         append_page_name(&name, *command);
-        append_text(out, sl_buf_text(&name), name.length_bytes);
+        append_text(out, sl_buf_text(&name), sl_buf_text_bytes(&name));
         sl_buf_deinit(&name);
         sl_buf_append_text(out, " (1)\n");
         append_line(out, (*command)->summary);

@@ -22,7 +22,7 @@ void sl_npy_append_header(struct sl_buf *out, int dimensions, const int64_t *sha
     sl_buf_append(out, "\x93NUMPY\x01\x00", 8);
     sl_buf_append_char(out, (char)(text.length_bytes & 0xff));
     sl_buf_append_char(out, (char)(text.length_bytes >> 8));
-    sl_buf_append(out, sl_buf_text(&text), text.length_bytes);
+    sl_buf_append(out, sl_buf_text(&text), sl_buf_text_bytes(&text));
     out->failed = out->failed || text.failed;
     sl_buf_deinit(&text);
 }

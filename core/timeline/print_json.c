@@ -144,8 +144,8 @@ void sl_timeline_print_json(const struct sl_timeline *timeline, const struct sl_
     sl_buf_append_text(out, "{");
     append_string(out, "schema", "seqlstm.profile/1");
     append_key(out, "sentence");
-    const bool whole = !sentence.failed && sentence.length_bytes > 0;
-    sl_json_append_text(out, sl_buf_text(&sentence), whole ? sentence.length_bytes - 1 : 0);
+    const size_t bytes = sl_buf_text_bytes(&sentence);
+    sl_json_append_text(out, sl_buf_text(&sentence), bytes > 0 ? bytes - 1 : 0); /* without the line's end */
     print_times(timeline, out);
     append_number(out, "peak_gflops", timeline->request.peaks.gflops);
     append_number(out, "peak_tiles_gflops", timeline->request.peaks.tiles_gflops);

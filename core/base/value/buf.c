@@ -119,6 +119,11 @@ const char *sl_buf_text(const struct sl_buf *buf)
     return buf->data && !buf->failed ? buf->data : "";
 }
 
+size_t sl_buf_text_bytes(const struct sl_buf *buf)
+{
+    return buf->failed ? 0 : buf->length_bytes;
+}
+
 char *sl_buf_take(struct sl_buf *buf, size_t *out_bytes)
 {
     if (!reserve(buf, 0)) {

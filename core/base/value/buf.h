@@ -43,6 +43,8 @@ void sl_buf_truncate(struct sl_buf *buf, size_t length_bytes);
 
 /* The content as a string, borrowed until the next append; "" when empty or failed. */
 const char *sl_buf_text(const struct sl_buf *buf);
+/* Its bytes: those of the content, none after a failure. */
+size_t sl_buf_text_bytes(const struct sl_buf *buf);
 
 /* Transfers the memory: NUL-terminated, to be freed with free(). NULL after a failure. The buffer is then as after
  * sl_buf_init. `out_bytes` may be NULL. */

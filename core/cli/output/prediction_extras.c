@@ -83,10 +83,10 @@ static void write_name(struct sl_buf *header, const char *name)
     while (!free_name.failed && !field.failed && has_field(header, &field)) {
         sl_buf_append_text(&free_name, "_input");
         sl_buf_deinit(&field);
-        cli_write_csv_text(&field, sl_buf_text(&free_name), free_name.length_bytes);
+        cli_write_csv_text(&field, sl_buf_text(&free_name), sl_buf_text_bytes(&free_name));
     }
     sl_buf_append_char(header, ',');
-    cli_write_csv_text(header, sl_buf_text(&free_name), free_name.length_bytes);
+    cli_write_csv_text(header, sl_buf_text(&free_name), sl_buf_text_bytes(&free_name));
     header->failed = header->failed || field.failed || free_name.failed;
     sl_buf_deinit(&field);
     sl_buf_deinit(&free_name);

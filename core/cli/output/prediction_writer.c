@@ -249,6 +249,8 @@ static bool is_sound(const struct sl_prediction *p)
 /* Once: nothing is written for an input that cannot be read. */
 static seqlstm_status write_header(struct cli_prediction_writer *w, struct seqlstm_error *err)
 {
+    if (w->header.failed)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the names of the columns");
     if (w->header.length_bytes > 0)
         SEQLSTM_TRY(cli_put_text(sl_buf_text(&w->header), w->header.length_bytes, false, err));
     sl_buf_truncate(&w->header, 0);

@@ -37,7 +37,7 @@ static void reply(const struct sl_live_page *page, struct seqlstm_http_request *
                                                   {"X-Content-Type-Options", "nosniff"},
                                                   {status == 200 ? "Refresh" : NULL, "5"},
                                                   {NULL, NULL}};
-    page->module->reply(request, status, headers, sl_buf_text(body), body->failed ? 0 : body->length_bytes, NULL);
+    page->module->reply(request, status, headers, sl_buf_text(body), sl_buf_text_bytes(body), NULL);
 }
 
 static void answer(void *context, struct seqlstm_http_request *request)

@@ -68,7 +68,7 @@ static void copy_words(const struct sl_examples *examples, const char *text, siz
         }
         text = line_end + 1;
     }
-    sl_printable_copy(example->text, sizeof example->text, sl_buf_text(&words), words.length_bytes, "");
+    sl_printable_copy(example->text, sizeof example->text, sl_buf_text(&words), sl_buf_text_bytes(&words), "");
     sl_buf_deinit(&words);
 }
 

@@ -135,7 +135,8 @@ void sl_bleu_tokenize(enum sl_bleu_tokenizer tokenizer, const char *text, size_t
     struct sl_buf words = {0};
     size_t at = 0, begin, word;
     prepare(tokenizer, text, bytes, &words);
-    for (bool first = true; sl_word_next(sl_buf_text(&words), words.length_bytes, &at, &begin, &word); first = false) {
+    for (bool first = true; sl_word_next(sl_buf_text(&words), sl_buf_text_bytes(&words), &at, &begin, &word);
+         first = false) {
         if (!first)
             sl_buf_append_char(out, ' ');
         sl_buf_append(out, words.data + begin, word);
@@ -151,7 +152,7 @@ static void number(enum sl_bleu_tokenizer tokenizer, const char *text, size_t by
     struct sl_buf words = {0};
     size_t at = 0, begin, word;
     prepare(tokenizer, text, bytes, &words);
-    while (sl_word_next(sl_buf_text(&words), words.length_bytes, &at, &begin, &word)) {
+    while (sl_word_next(sl_buf_text(&words), sl_buf_text_bytes(&words), &at, &begin, &word)) {
         const int32_t id = sl_intern_add(known, words.data + begin, word);
         sl_buf_append(ids, &id, sizeof id);
     }

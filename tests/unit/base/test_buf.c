@@ -67,6 +67,7 @@ static void failure_sticks(void **state)
     (void)state;
     struct sl_buf buf = {0};
     sl_buf_append_text(&buf, "start");
+    assert_int_equal(sl_buf_text_bytes(&buf), 5);
     oom_fail_at(1);
     sl_buf_fill(&buf, 'x', 1000);
     assert_true(oom_disarm());
@@ -75,6 +76,7 @@ static void failure_sticks(void **state)
     sl_buf_printf(&buf, "%d", 1);
     assert_null(sl_buf_grow(&buf, 1));
     assert_string_equal(sl_buf_text(&buf), "");
+    assert_int_equal(sl_buf_text_bytes(&buf), 0);
     assert_null(sl_buf_take(&buf, NULL));
     assert_false(buf.failed);
     assert_null(sl_buf_grow(&buf, SIZE_MAX));
