@@ -61,10 +61,8 @@ static bool take_clock(const char **p, const char *end, double *out_seconds)
             for (; *p < end && **p >= '0' && **p <= '9'; (*p)++, scale /= 10)
                 fraction += (**p - '0') * scale;
     }
-    if (hour > 24 || minute > 59 || second > 60)
-        return false;
     *out_seconds = hour * 3600.0 + minute * 60.0 + second + fraction;
-    return true;
+    return hour <= 24 && minute <= 59 && second <= 60 && (hour < 24 || *out_seconds == 86400); /* 24:00 ends a day */
 }
 
 static bool parse_iso(const char *text, size_t bytes, double *out)
