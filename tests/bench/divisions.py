@@ -99,7 +99,7 @@ def main():
     parser.add_argument('--updates', type=int, default=32)
     parser.add_argument('--only', help='default: ptb-small,eight; with --stages eight')
     parser.add_argument('--stages', type=int)
-    parser.add_argument('--pieces', default='20,32')
+    parser.add_argument('--pieces', default='20,27,40')
     options = parser.parse_args()
     options.program = pathlib.Path(options.program).resolve()
     options.data = pathlib.Path(options.data).resolve()
