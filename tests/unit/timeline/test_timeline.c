@@ -23,6 +23,8 @@ static struct sl_plan plan = {.memory = {.peak_bytes = 4 << 20}};
 
 static struct sl_trace make_trace(void)
 {
+    memset(work, 0, sizeof work);
+    memset(helper, 0, sizeof helper);
     struct sl_trace trace = {.track_count = 3, .memory = memory, .memory_count = 2, .end_ns = 1000 * US};
     trace.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = work};
     trace.tracks[1] = (struct sl_trace_track){.name = "seqlstm-1", .activities = helper, .dropped = 2};
@@ -132,7 +134,6 @@ static void test_step(void **state)
     assert_true(timeline->unattributed_ns == 2 * 105 * US);
     assert_true(timeline->tracks[0].busy_ns == 2 * 83 * US); /* in calls */
     sl_timeline_destroy(timeline);
-    memset(work, 0, sizeof work);
 }
 
 /* Work of one name on two backends, and of one backend under two names, is apart; the same again is one part. */
@@ -158,7 +159,6 @@ static void test_parts_of_backends(void **state)
         assert_int_equal(timeline->parts[p + 1].count, p == 0 ? 2 : 1);
     }
     sl_timeline_destroy(timeline);
-    memset(work, 0, sizeof work);
 }
 
 /* 1000 bytes in 20 us are half of 0.1 GB/s. A training that does the same again and again has the same limits. */
@@ -189,7 +189,6 @@ static void check_limits(int updates)
             }
     assert_int_equal(timeline->part_count, 5);
     sl_timeline_destroy(timeline);
-    memset(work, 0, sizeof work);
 }
 
 static void test_limits(void **state)
@@ -357,7 +356,6 @@ static void test_what_is_worth_a_sentence(void **state)
         expect_sentence(timeline, NULL, sl_buf_text(&expected));
         sl_buf_deinit(&expected);
         sl_timeline_destroy(timeline);
-        memset(work, 0, sizeof work);
     }
 }
 
@@ -382,10 +380,8 @@ static void test_memory_is_told_in_mebibytes(void **state)
     sl_buf_deinit(&table);
     sl_buf_deinit(&page);
     sl_timeline_destroy(timeline);
-    memset(work, 0, sizeof work);
 }
 
-/* Kernels of two devices, of which some overlap, are on threads that no other has, each named after its device. */
 /* Of a device, wherever its track is, of which nothing is known: as the recording says, or else the backend. */
 static void test_kernels_that_are_not_told(void **state)
 {
@@ -405,8 +401,6 @@ static void test_kernels_that_are_not_told(void **state)
                 assert_string_equal(timeline->kernels_missing,
                                     noted ? "no permission" : "the backend does not report them");
             sl_timeline_destroy(timeline);
-            memset(work, 0, sizeof work);
-            memset(helper, 0, sizeof helper);
         }
 }
 
@@ -437,8 +431,6 @@ static void test_many_kernels(void **state)
     }
     sl_buf_deinit(&out);
     sl_timeline_destroy(timeline);
-    memset(work, 0, sizeof work);
-    memset(helper, 0, sizeof helper);
 }
 
 /* What begins and ends with its update is a part of it, whichever was noted first. */
@@ -459,10 +451,10 @@ static void test_a_call_as_long_as_its_update(void **state)
         assert_int_equal(timeline->parts[1].parent, 0);
         assert_true(timeline->parts[1].ns == 50 * US && timeline->parts[0].self_ns == 0);
         sl_timeline_destroy(timeline);
-        memset(work, 0, sizeof work);
     }
 }
 
+/* Kernels of two devices, of which some overlap, are on threads that no other has, each named after its device. */
 static void test_kernels_have_threads_of_their_own(void **state)
 {
     static struct sl_activity other[4];
@@ -505,7 +497,6 @@ static void test_kernels_have_threads_of_their_own(void **state)
     }
     json_decref(root);
     sl_buf_deinit(&out);
-    memset(work, 0, sizeof work);
 }
 
 static json_t *parse(struct sl_buf *out)
