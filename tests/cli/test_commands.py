@@ -134,6 +134,8 @@ def test_explain(t):
 def test_check(t):
     t.write('m.yaml', TINY)
     t.run('check', 'm.yaml').silent().says('m.yaml: no errors')
+    t.write('over.yaml', 'train: {epochs: 3}\n')
+    t.run('check', 'm.yaml', '-c', 'over.yaml').silent().says('m.yaml with over.yaml: no errors')
     t.run('check', 'm.yaml', '-q').silent().quiet()
     made = t.run('check', 'm.yaml', '--json').quiet().json
     expect(made['schema'] == 'seqlstm.check/1' and made['ok'] is True and made['diagnostics'] == [], made)

@@ -19,6 +19,7 @@ static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase
     if (object && !offer->accepted) {
         json_object_set_new(object, "option", json_string(offer->option));
         json_object_set_new(object, "value", json_string(offer->value));
+        json_object_set_new(object, "file", offer->place.file ? json_string(offer->place.file) : json_null());
         json_object_set_new(object, "line", json_integer(offer->place.line));
         json_object_set_new(object, "column", json_integer(offer->place.column));
     }

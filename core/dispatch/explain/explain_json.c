@@ -54,9 +54,9 @@ static json_t *write_call(const struct sl_graph *graph, const struct sl_call *ca
     for (int32_t r = 0; r < call->refusal_count; r++)
         json_array_append_new(refused, write_refusal(&call->refusals[r]));
     return json_pack(
-        "{s:s,s:s,s:s,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
-        sl_op_name(node->desc.head.op), "precision", get_precision(node), "line", place.line, "column", place.column,
-        "backend", sl_backend_get_id(call->backend), "variant", call->variant, "device",
+        "{s:s,s:s,s:s,s:s?,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
+        sl_op_name(node->desc.head.op), "precision", get_precision(node), "file", place.file, "line", place.line,
+        "column", place.column, "backend", sl_backend_get_id(call->backend), "variant", call->variant, "device",
         sl_backend_get_device(call->backend, call->device)->device_class, "params",
         (json_int_t)sl_call_param_elems(graph, call), "cost_ns", write_ns(cost, cost->forward_ns + cost->backward_ns),
         "forward_ns", write_ns(cost, cost->forward_ns), "backward_ns", write_ns(cost, cost->backward_ns), "cost_from",

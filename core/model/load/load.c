@@ -8,6 +8,7 @@
 
 #include "base/memory/arena.h"
 #include "base/system/path.h"
+#include "base/value/buf.h"
 #include "model/load/doc_merge.h"
 #include "model/load/overlay.h"
 #include "model/yaml/diagnostics_private.h"
@@ -120,10 +121,15 @@ static seqlstm_status build(struct sl_model *model, const struct sl_model_reques
         read_model(&reader, root, model);
     if (reader.no_memory || sl_diagnostics_has_failed(diagnostics))
         return no_memory(err, model->path);
-    size_t errors = sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR);
-    if (errors > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%zu error%s in %s", errors, errors == 1 ? "" : "s", model->path);
-    return SEQLSTM_OK;
+    if (sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR) == 0)
+        return SEQLSTM_OK;
+    struct sl_buf count = {0};
+    sl_diagnostics_write_count(diagnostics, model->path, &count);
+    seqlstm_status status =
+        count.failed ? no_memory(err, model->path)
+                     : seqlstm_error_set(err, SEQLSTM_INVALID_CONFIG, __FILE__, __LINE__, "%s", sl_buf_text(&count));
+    sl_buf_deinit(&count);
+    return status;
 }
 
 static struct sl_model *create(const char *path)

@@ -33,6 +33,14 @@ static void name_layer(struct sl_reader *reader, struct sl_node *node, struct sl
     layer->name = name;
 }
 
+/* `place` is that of the second; the file of the first is named if it is another one. */
+static void report_second(struct sl_reader *reader, struct sl_place place, const char *name, struct sl_place first)
+{
+    const bool here = place.file == NULL || first.file == NULL || strcmp(place.file, first.file) == 0;
+    sl_reader_report(reader, "E0302", place, NULL, NULL, "two layers are named `%s`, the first in line %d%s%s", name,
+                     first.line, here ? "" : " of ", here ? "" : first.file);
+}
+
 static void check_unique_names(struct sl_reader *reader, const struct sl_layer_list *list)
 {
     const struct sl_layer *layers = list->layers;
@@ -43,8 +51,7 @@ static void check_unique_names(struct sl_reader *reader, const struct sl_layer_l
         const struct sl_node *node = sl_node_find(list->nodes[i], "name");
         struct sl_place place = node ? node->place : layers[i].place;
         if (first != NULL)
-            sl_reader_report(reader, "E0302", place, NULL, NULL, "two layers are named `%s`, the first in line %d",
-                             layers[i].name, first->place.line);
+            report_second(reader, place, layers[i].name, first->place);
         if (strcmp(layers[i].name, "input") == 0)
             sl_reader_report(reader, "E0302", place, NULL, NULL,
                              "no layer can be named `input`: that is the input of the model");

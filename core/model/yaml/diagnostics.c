@@ -46,6 +46,20 @@ static bool make_room(void **items, size_t count, size_t *capacity, size_t eleme
     return true;
 }
 
+/* A copy with escapes in place of control characters, which a quoted key may contain and a terminal would execute. */
+static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
+{
+    if (text == NULL)
+        return NULL;
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, text, strlen(text), "");
+    char *copy = shown.failed ? NULL : sl_arena_strdup(&diagnostics->arena, sl_buf_text(&shown));
+    if (copy == NULL)
+        diagnostics->failed = true;
+    sl_buf_deinit(&shown);
+    return copy;
+}
+
 const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostics *diagnostics, const char *name)
 {
     for (size_t i = 0; name != NULL && i < diagnostics->file_count; i++)
@@ -57,9 +71,8 @@ const struct sl_source_file *sl_diagnostics_find_file(const struct sl_diagnostic
 void sl_diagnostics_add_file(struct sl_diagnostics *diagnostics, const char *file, const char *text, size_t text_bytes)
 {
     void *files = diagnostics->files;
-    struct sl_source_file added = {0};
-    struct sl_source_file *known = (struct sl_source_file *)sl_diagnostics_find_file(diagnostics, file);
-    added.name = known ? known->name : sl_arena_strdup(&diagnostics->arena, file);
+    struct sl_source_file added = {.name = keep(diagnostics, file)}; /* as the places of findings have it */
+    struct sl_source_file *known = (struct sl_source_file *)sl_diagnostics_find_file(diagnostics, added.name);
     char *copy = sl_arena_alloc(&diagnostics->arena, text_bytes + 1);
     if (added.name == NULL || copy == NULL) {
         diagnostics->failed = true;
@@ -155,20 +168,6 @@ static bool is_known(const struct sl_diagnostics *diagnostics, const struct sl_d
     return false;
 }
 
-/* A copy with escapes in place of control characters, which a quoted key may contain and a terminal would execute. */
-static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
-{
-    if (text == NULL)
-        return NULL;
-    struct sl_buf shown = {0};
-    sl_printable_append(&shown, text, strlen(text), "");
-    char *copy = shown.failed ? NULL : sl_arena_strdup(&diagnostics->arena, sl_buf_text(&shown));
-    if (copy == NULL)
-        diagnostics->failed = true;
-    sl_buf_deinit(&shown);
-    return copy;
-}
-
 void sl_diagnostics_add(struct sl_diagnostics *diagnostics, const struct sl_diagnostic *finding)
 {
     /* A file with very many errors must not take quadratic time: beyond the limit, findings are only counted. */
@@ -231,6 +230,32 @@ void sl_diagnostics_cut(struct sl_diagnostics *diagnostics, size_t count)
 size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity)
 {
     return diagnostics->counts[severity];
+}
+
+static bool has_error(const struct sl_diagnostics *diagnostics, const char *file)
+{
+    for (size_t i = 0; i < diagnostics->finding_count; i++) {
+        const struct sl_diagnostic *finding = &diagnostics->findings[i];
+        if (sl_diagnostic_get_severity(finding) == SL_SEVERITY_ERROR && same_text(finding->place.file, file))
+            return true;
+    }
+    return false;
+}
+
+void sl_diagnostics_write_count(const struct sl_diagnostics *diagnostics, const char *file, struct sl_buf *out)
+{
+    const size_t errors = sl_diagnostics_count(diagnostics, SL_SEVERITY_ERROR);
+    const char *last = NULL;
+    sl_buf_printf(out, "%zu error%s in ", errors, errors == 1 ? "" : "s");
+    size_t before = 0;
+    for (size_t f = 0; f < diagnostics->file_count; f++) {
+        if (!has_error(diagnostics, diagnostics->files[f].name))
+            continue;
+        if (last)
+            sl_buf_printf(out, "%s%s", before++ ? ", " : "", last);
+        last = diagnostics->files[f].name;
+    }
+    sl_buf_printf(out, "%s%s", before ? " and " : "", last ? last : file);
 }
 
 bool sl_diagnostics_has_failed(const struct sl_diagnostics *diagnostics)

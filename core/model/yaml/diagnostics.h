@@ -65,6 +65,10 @@ void sl_diagnostics_forget(struct sl_diagnostics *diagnostics);
 
 size_t sl_diagnostics_count(const struct sl_diagnostics *diagnostics, enum sl_severity severity);
 
+/* Appends how many errors there are, and in which files and flags: "3 errors in a.yaml, over.yaml and --set seed".
+ * `file` is named where no error has a place. */
+void sl_diagnostics_write_count(const struct sl_diagnostics *diagnostics, const char *file, struct sl_buf *out);
+
 /* Appends all of them, sorted by file, line and column, in the form of rustc's:
  *
  *   error[E0203]: unknown key `hidden_size` in an lstm layer

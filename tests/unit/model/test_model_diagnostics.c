@@ -83,6 +83,33 @@ static void test_order_and_repetition(void **state)
                                        "error[E0103]: last, 5\n\n");
 }
 
+static const char *write_count(void)
+{
+    sl_buf_truncate(&out, 0);
+    sl_diagnostics_write_count(diagnostics, "main", &out);
+    return sl_buf_text(&out);
+}
+
+/* Files with errors only, in the order in which they were read; a name is escaped, and its lines are shown all the
+ * same.
+ */
+static void test_count_names_files(void **state)
+{
+    (void)state;
+    add_file("main", "one\n");
+    add_file("b\x1b", "uno\n");
+    add_file("c", "un\n");
+    sl_diagnostics_addf(diagnostics, "W0301", (struct sl_place){"c", 1, 1, 1}, "warning");
+    sl_diagnostics_addf(diagnostics, "E0103", (struct sl_place){NULL, 0, 0, 0}, "nowhere");
+    assert_string_equal(write_count(), "1 error in main");
+    sl_diagnostics_addf(diagnostics, "E0103", (struct sl_place){"b\x1b", 1, 1, 3}, "another");
+    assert_string_equal(write_count(), "2 errors in b\\x1b");
+    assert_non_null(strstr(render(false), " --> b\\x1b:1:1\n  |\n1 | uno\n"));
+    sl_diagnostics_addf(diagnostics, "E0103", (struct sl_place){"c", 1, 1, 1}, "more");
+    sl_diagnostics_addf(diagnostics, "E0103", (struct sl_place){"main", 1, 1, 1}, "more");
+    assert_string_equal(write_count(), "4 errors in main, b\\x1b and c");
+}
+
 static void test_odd_lines(void **state)
 {
     (void)state;
@@ -274,6 +301,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_paths, make, unmake),
         cmocka_unit_test_setup_teardown(test_order_and_repetition, make, unmake),
+        cmocka_unit_test_setup_teardown(test_count_names_files, make, unmake),
         cmocka_unit_test_setup_teardown(test_odd_lines, make, unmake),
         cmocka_unit_test_setup_teardown(test_long_lines, make, unmake),
         cmocka_unit_test_setup_teardown(test_color_and_json, make, unmake),

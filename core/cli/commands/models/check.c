@@ -23,6 +23,17 @@ static int write_json(struct cli_context *cli, seqlstm_status status, const stru
     return code;
 }
 
+/* The model is that of all these files. */
+static void note_success(const struct cli_context *cli)
+{
+    struct sl_buf files = {0};
+    sl_buf_append_text(&files, cli->values.operands[0]);
+    for (size_t o = 0; o < cli->model_request.overlay_count; o++)
+        sl_buf_printf(&files, "%s%s", o ? ", " : " with ", cli->model_request.overlays[o]);
+    cli_note(cli, "%s: no errors", files.failed ? cli->values.operands[0] : sl_buf_text(&files));
+    sl_buf_deinit(&files);
+}
+
 static int check(struct cli_context *cli)
 {
     struct sl_session *session = NULL;
@@ -48,7 +59,7 @@ static int check(struct cli_context *cli)
     } else {
         cli_show_diagnostics(cli);
         if (status == SEQLSTM_OK)
-            cli_note(cli, "%s: no errors", cli->values.operands[0]);
+            note_success(cli);
         else if (errors == 0)
             cli_fail(cli, status, &err);
         else
