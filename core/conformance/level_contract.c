@@ -185,6 +185,12 @@ static void device_out_of_range(struct contract *c)
         fail(c, "device_info succeeded for a device beyond device_count");
 }
 
+/* Did the plugin say why it failed? Where it does not, the host says so in its place. */
+static bool has_reason(const struct seqlstm_error *err)
+{
+    return err->message[0] != 0 && strstr(err->message, " and gave no reason") == NULL;
+}
+
 static void unknown_variant(struct contract *c)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -196,7 +202,7 @@ static void unknown_variant(struct contract *c)
         SEQLSTM_OK) {
         fail(c, "op_create succeeded with a variant that supports never named");
         sl_plugin_destroy_op(&c->w->table, op);
-    } else if (err.message[0] == 0) {
+    } else if (!has_reason(&err)) {
         fail(c, "op_create refused an unknown variant without a reason");
     }
 }
@@ -273,7 +279,7 @@ static void bind_too_much(struct contract *c, const struct sl_data *data, const 
         sl_text_snprintf(detail, sizeof detail, "op_bind took %s than the descriptor allows (%s)", what, data->c.text);
         fail(c, detail);
         sl_plugin_destroy_binding(table, binding);
-    } else if (err.message[0] == 0) {
+    } else if (!has_reason(&err)) {
         fail(c, "op_bind refused a binding without a reason");
     }
     sl_plugin_destroy_op(table, op);

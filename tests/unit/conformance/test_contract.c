@@ -118,6 +118,10 @@ static seqlstm_status offend_supports(const char *device_class, const struct seq
         if (value == field.unknown)
             memcpy((unsigned char *)&known + field.offset, &field.right, sizeof value);
     }
+    if (is("an unknown option has no code") && known.head.op == SEQLSTM_OP_DENSE && known.dense.options & 0x40000000) {
+        snprintf(answer->reason, sizeof answer->reason, "what is that");
+        return SEQLSTM_OK;
+    }
     return inner->supports(device_class, &known.head, answer, err);
 }
 
@@ -128,6 +132,8 @@ static seqlstm_status offend_op_create(struct seqlstm_instance *instance, uint32
     memcpy(&desc, d, d->struct_size < sizeof desc ? d->struct_size : sizeof desc);
     if (strcmp(variant, "no_such_variant") == 0 && is("every variant is there"))
         variant = NULL;
+    if (strcmp(variant ? variant : "", "no_such_variant") == 0 && is("an unknown variant is refused without a reason"))
+        return SEQLSTM_UNSUPPORTED;
     if (is("an operation is refused"))
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "not with this library");
     return inner->op_create(instance, device, d, variant, out, err);
@@ -146,7 +152,10 @@ static seqlstm_status offend_op_bind(const struct seqlstm_op *op, struct seqlstm
         *out = (struct seqlstm_binding *)(void *)&nothing;
         return SEQLSTM_OK;
     }
-    return inner->op_bind(op, queue, bind, out, err);
+    const seqlstm_status status = inner->op_bind(op, queue, bind, out, err);
+    if (status != SEQLSTM_OK && is("a binding is refused without a reason"))
+        err->message[0] = '\0';
+    return status;
 }
 
 static void offend_binding_destroy(struct seqlstm_binding *binding)
@@ -268,6 +277,10 @@ static void every_offender_against_the_contract_is_named(void **state)
          "device_info succeeded for a device beyond device_count"},
         {"contract:unknown_variant", "every variant is there",
          "op_create succeeded with a variant that supports never named"},
+        {"contract:unknown_variant", "an unknown variant is refused without a reason",
+         "op_create refused an unknown variant without a reason"},
+        {"contract:bounds_of_bindings", "a binding is refused without a reason",
+         "op_bind refused a binding without a reason"},
         {"contract:foreign_error", "errors are written into small records",
          "an error record that says it has 8 bytes was written beyond them"},
         {"contract:foreign_error", "errors are written behind small records",
@@ -285,6 +298,9 @@ static void every_offender_against_the_contract_is_named(void **state)
         {"dense:claim:R5I3O4:f32:flat", "supports takes memory", "supports allocated memory"},
         {"dense:claim:R5I3O4:f32:flat", "a longer descriptor is refused",
          "it refuses a longer descriptor whose further bytes are zero (off): it is longer"},
+        {"dense:claim:R5I3O4:f32:flat", "an unknown option has no code",
+         "asked about an unknown options: reference is faulty: asked about dense it answered no, without a "
+         "known code"},
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         expect(cases[k][0], cases[k][1], cases[k][2]);
