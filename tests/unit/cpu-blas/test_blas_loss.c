@@ -237,9 +237,9 @@ static void test_dense_loss_many_classes(void **state)
 static void test_dense_loss_inference(void **state)
 {
     struct blas_fixture *f = *state;
-    static const int64_t classes[] = {10, 1500};
-    for (int i = 0; i < 2; i++) {
-        enum { ROWS = 700, IN = 8 };
+    static const int64_t classes[] = {10, 300, 1500}; /* 300: in parts, each of which has its rows of sums */
+    for (int i = 0; i < 3; i++) {
+        enum { ROWS = 700, IN = 40 };
         float *x = fixture_floats(ROWS * IN, 1), *w = fixture_floats(classes[i] * IN, 2);
         int32_t *labels = calloc(ROWS, sizeof *labels);
         double sums[2][2] = {{0}};
@@ -307,6 +307,57 @@ static void test_dense_loss_bfloat16(void **state)
     }
 }
 
+/* Rows of weight 0 and without a class may hold anything: here sums that overflow. */
+static void rows_without_weight_leave_no_trace(void **state)
+{
+    struct blas_fixture *f = *state;
+    static const int64_t classes[] = {10, 1500};
+    enum { ROWS = 12, IN = 8, EMPTY = 5, UNKNOWN = 7 };
+    for (int i = 0; i < 4; i++) {
+        const int64_t n = classes[i % 2];
+        const bool alone = i > 1; /* LOSS, whose input are the sums */
+        const int64_t width = alone ? n : IN;
+        float *x = fixture_floats(ROWS * width, 1), *w = fixture_floats(n * IN, 2), weight[ROWS], *grads[2][2];
+        int32_t labels[ROWS];
+        double sums[2][2] = {{0}};
+        for (int r = 0; r < ROWS; r++) {
+            labels[r] = r == UNKNOWN ? -1 : r % (int)n;
+            weight[r] = r == EMPTY ? 0.0f : 1.0f;
+        }
+        for (int wild = 0; wild < 2; wild++) {
+            for (int64_t j = 0; j < width; j++)
+                x[EMPTY * width + j] = x[UNKNOWN * width + j] = wild ? j % 2 ? -3e38f : 3e38f : 0.0f;
+            grads[wild][0] = fixture_floats(ROWS * width, 3);
+            grads[wild][1] = fixture_floats(n * IN, 4);
+            struct seqlstm_dense_loss_desc dense = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof dense, ROWS),
+                                                    .input = IN,
+                                                    .output = n,
+                                                    .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY,
+                                                    .options = SEQLSTM_BIT_LOSS_ROW_WEIGHT};
+            struct seqlstm_loss_desc loss = {.head = fixture_head(SEQLSTM_OP_LOSS, sizeof loss, ROWS),
+                                             .features = n,
+                                             .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY,
+                                             .options = SEQLSTM_BIT_LOSS_ROW_WEIGHT};
+            struct fixture_run run = {
+                .desc = alone ? &loss.head : &dense.head,
+                .rows = ROWS,
+                .slots = {x, labels, weight, NULL, sums[wild], NULL, w, NULL},
+                .grads = {grads[wild][0], NULL, NULL, NULL, NULL, NULL, grads[wild][1], NULL},
+                .slot_count = alone ? SEQLSTM_SLOT_LOSS_COUNT : SEQLSTM_SLOT_DENSE_LOSS_COUNT,
+                .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
+                .step = {.normaliser = 0.125f, .loss_scale = 2.0f},
+            };
+            fixture_run(f, &f->alone, &run);
+        }
+        assert_memory_equal(sums[0], sums[1], sizeof sums[0]);
+        assert_memory_equal(grads[0][0], grads[1][0], (size_t)(ROWS * width) * sizeof(float));
+        assert_memory_equal(grads[0][1], grads[1][1], (size_t)(n * IN) * sizeof(float));
+        for (int64_t j = 0; j < width; j++)
+            assert_true(grads[1][0][EMPTY * width + j] == 0.0f && grads[1][0][UNKNOWN * width + j] == 0.0f);
+        free(x), free(w), free(grads[0][0]), free(grads[0][1]), free(grads[1][0]), free(grads[1][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +365,7 @@ int main(void)
         cmocka_unit_test(test_dense_loss),
         cmocka_unit_test(test_dense_loss_many_classes),
         cmocka_unit_test(test_dense_loss_inference),
+        cmocka_unit_test(rows_without_weight_leave_no_trace),
         cmocka_unit_test(test_dense_loss_bfloat16),
     };
     return FIXTURE_RUN(tests);

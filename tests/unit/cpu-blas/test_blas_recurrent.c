@@ -5,6 +5,8 @@
  * Portable code itself is compared with the float64 reference by the kit. */
 #include "blas_fixture.h"
 
+#include <seqlstm/ext/rebind.h>
+
 #include "base/operation/op_signature.h"
 
 enum { SLOTS = SL_SLOTS_MAX };
@@ -457,13 +459,111 @@ static void longer_axes_are_refused(void **state)
     f->table->close(instance);
 }
 
+/* ---- bindings -------------------------------------------------------------------------------------------------- */
+
+/* One direction of 16 units, for one member. */
+static struct seqlstm_op *make_small(struct blas_fixture *f, int64_t rows, int64_t sequences, int64_t steps,
+                                     uint32_t options)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_op *op = NULL;
+    struct fixture_axis axis;
+    struct seqlstm_recurrent_desc desc;
+    const struct shape shape = {
+        .input = 16, .hidden = 16, .layers = 1, .sequences = 1, .longest = 8, .shortest = 8, .cell = SEQLSTM_CELL_LSTM};
+    fixture_axis(&axis, 1, (const int32_t[]){8});
+    desc_fill(&shape, &axis.axis, &desc);
+    desc.options |= options;
+    desc.head.mode = SEQLSTM_MODE_TRAINING;
+    desc.head.max_rows = rows;
+    desc.head.max_sequences = sequences;
+    desc.head.max_steps = steps;
+    if (f->table->op_create(f->instance, 0, &desc.head, "packed", &op, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    return op;
+}
+
+static struct seqlstm_bind cut(const struct fixture_axis *a, int64_t t0, int64_t t1)
+{
+    const int64_t rows = a->row_offsets[t1] - a->row_offsets[t0];
+    return (struct seqlstm_bind){.struct_size = sizeof(struct seqlstm_bind),
+                                 .rows = rows,
+                                 .rows_in = rows,
+                                 .axis = &a->axis,
+                                 .t0 = t0,
+                                 .t1 = t1};
+}
+
+/* A smaller batch leaves the room that there was; a longer one needs a binding of its own. */
+static void bindings_keep_their_room(void **state)
+{
+    struct blas_fixture *f = *state;
+    const struct seqlstm_rebind *rebind = f->table->get_extension(f->instance, SEQLSTM_REBIND_EXTENSION);
+    struct seqlstm_op *op = make_small(f, 100, 4, 20, 0);
+    struct seqlstm_binding *binding = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct fixture_axis first, smaller, longer, unfit;
+    fixture_axis(&first, 3, (const int32_t[]){8, 6, 5});
+    fixture_axis(&smaller, 2, (const int32_t[]){5, 1});
+    fixture_axis(&longer, 1, (const int32_t[]){12});
+    fixture_axis(&unfit, 5, (const int32_t[]){2, 2, 2, 2, 2});
+    const struct seqlstm_bind binds[] = {cut(&first, 0, 8), cut(&smaller, 0, 5), cut(&longer, 0, 12),
+                                         cut(&unfit, 0, 2)};
+    assert_int_equal(f->table->op_bind(op, &f->alone.queue, &binds[0], &binding, &err), SEQLSTM_OK);
+    for (int round = 0; round < 3; round++) {
+        assert_int_equal(rebind->rebind(binding, &f->alone.queue, &binds[1], &err), SEQLSTM_OK);
+        assert_int_equal(rebind->rebind(binding, &f->alone.queue, &binds[2], &err), SEQLSTM_UNSUPPORTED);
+        assert_string_equal(err.message, "the binding has no room for 12 steps in 1 blocks");
+        assert_int_equal(rebind->rebind(binding, &f->alone.queue, &binds[3], &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, "5 sequences, the descriptor allows 4");
+        assert_int_equal(rebind->rebind(binding, &f->alone.queue, &binds[0], &err), SEQLSTM_OK);
+    }
+    f->table->binding_destroy(binding);
+    f->table->op_destroy(op);
+}
+
+/* Segments that share a reserve are of one axis, which must fit as a whole. */
+static void segments_of_a_shared_reserve_need_an_axis_that_fits(void **state)
+{
+    static const struct {
+        int64_t rows, sequences, steps;
+        const char *message; /* NULL: it fits */
+    } bounds[] = {{14, 4, 8, NULL},
+                  {13, 4, 8, "14 rows of 4 sequences and 8 steps are more than the bounds 13, 4 and 8"},
+                  {14, 3, 8, "14 rows of 4 sequences and 8 steps are more than the bounds 14, 3 and 8"},
+                  {14, 4, 7, "14 rows of 4 sequences and 8 steps are more than the bounds 14, 4 and 7"}};
+    struct blas_fixture *f = *state;
+    struct fixture_axis axis;
+    fixture_axis(&axis, 4, (const int32_t[]){8, 2, 2, 2});
+    const struct seqlstm_bind last = cut(&axis, 2, 5); /* of one sequence */
+    for (size_t k = 0; k < sizeof bounds / sizeof *bounds; k++)
+        for (int stepwise = 0; stepwise < 2; stepwise++) {
+            const char *const message = stepwise ? bounds[k].message : NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct seqlstm_binding *binding = NULL;
+            struct seqlstm_op *op = make_small(f, bounds[k].rows, bounds[k].sequences, bounds[k].steps,
+                                               stepwise ? SEQLSTM_BIT_RECURRENT_STEPWISE : 0);
+            assert_int_equal(f->table->op_bind(op, &f->alone.queue, &last, &binding, &err),
+                             message ? SEQLSTM_INVALID_ARGUMENT : SEQLSTM_OK);
+            assert_string_equal(err.message, message ? message : "");
+            f->table->binding_destroy(binding);
+            f->table->op_destroy(op);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(large_layers_agree),  cmocka_unit_test(tiles_are_taken),
-        cmocka_unit_test(few_rows_agree),      cmocka_unit_test(many_steps_agree),
-        cmocka_unit_test(gates_saturate),      cmocka_unit_test(longer_axes_are_refused),
-        cmocka_unit_test(shared_sweeps_agree), cmocka_unit_test(order_of_panels_leaves_bits),
+        cmocka_unit_test(large_layers_agree),
+        cmocka_unit_test(tiles_are_taken),
+        cmocka_unit_test(few_rows_agree),
+        cmocka_unit_test(many_steps_agree),
+        cmocka_unit_test(gates_saturate),
+        cmocka_unit_test(longer_axes_are_refused),
+        cmocka_unit_test(shared_sweeps_agree),
+        cmocka_unit_test(order_of_panels_leaves_bits),
+        cmocka_unit_test(bindings_keep_their_room),
+        cmocka_unit_test(segments_of_a_shared_reserve_need_an_axis_that_fits),
     };
     return FIXTURE_RUN(tests);
 }

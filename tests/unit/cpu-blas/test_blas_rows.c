@@ -489,6 +489,48 @@ static void test_top_k_sample(void **state)
     }
 }
 
+/* In the first or the last row, which are in different parts, by each way of choosing. */
+static void top_k_refuses_what_is_no_number(void **state)
+{
+    struct blas_fixture *f = *state;
+    enum { ROWS = 300, N = 600 };
+    static const struct {
+        int64_t k;
+        uint32_t kind;
+    } ways[] = {{5, SEQLSTM_KIND_TOP_K_BEST}, {17, SEQLSTM_KIND_TOP_K_BEST}, {1, SEQLSTM_KIND_TOP_K_SAMPLE}};
+    float *x = fixture_floats(ROWS * N, 1), *value = fixture_floats(ROWS * 17, 2);
+    int32_t *index = calloc(ROWS * 17, sizeof *index), ones[64];
+    struct fixture_axis a;
+    for (int b = 0; b < 64; b++)
+        ones[b] = 1;
+    fixture_axis(&a, 64, ones);
+    for (size_t k = 0; k < sizeof ways / sizeof *ways; k++) {
+        const bool drawn = ways[k].kind == SEQLSTM_KIND_TOP_K_SAMPLE;
+        const int64_t rows = drawn ? 64 : ROWS;
+        const int64_t places[] = {3, rows * N - 2};
+        struct seqlstm_top_k_desc d = {.head = fixture_head(SEQLSTM_OP_TOP_K, sizeof d, rows),
+                                       .features = N,
+                                       .k = ways[k].k,
+                                       .kind = ways[k].kind,
+                                       .top_p = drawn ? 1.0f : 0.0f,
+                                       .temperature = drawn ? 1.0f : 0.0f};
+        for (int place = 0; place < 2; place++) {
+            const float was = x[places[place]];
+            struct fixture_run run = {.desc = &d.head,
+                                      .rows = rows,
+                                      .axis = drawn ? &a.axis : NULL,
+                                      .t1 = drawn ? 1 : 0,
+                                      .slots = {x, index, value},
+                                      .slot_count = 3,
+                                      .refusal = "a row of top_k holds NaN"};
+            x[places[place]] = NAN;
+            fixture_run(f, &f->queue, &run);
+            x[places[place]] = was;
+        }
+    }
+    free(x), free(value), free(index);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -503,6 +545,7 @@ int main(void)
         cmocka_unit_test(test_gather_scatter),
         cmocka_unit_test(test_top_k_best),
         cmocka_unit_test(test_top_k_sample),
+        cmocka_unit_test(top_k_refuses_what_is_no_number),
     };
     return FIXTURE_RUN(tests);
 }

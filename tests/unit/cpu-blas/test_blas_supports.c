@@ -2,6 +2,10 @@
 /* What cpu-blas refuses, and which variants a device class has. */
 #include "blas_fixture.h"
 
+#include <seqlstm/ext/footprint.h>
+#include <seqlstm/ext/rebind.h>
+#include <seqlstm/ext/recorder.h>
+
 /* Refusals name option, value and reason. */
 static void test_refusals(void **state)
 {
@@ -157,6 +161,164 @@ static void calls_need_all_slots(void **state)
     f->table->op_destroy(op);
 }
 
+/* ---- refusals of layers, as a whole ----------------------------------------------------------------------------- */
+
+struct layer {
+    uint32_t cell, dtype, options;
+    int64_t input, hidden, projection;
+};
+
+static struct seqlstm_answer ask_layer(struct blas_fixture *f, const char *class, const struct layer *layer)
+{
+    struct seqlstm_recurrent_desc d = {.head = fixture_head(SEQLSTM_OP_RECURRENT, sizeof d, 4),
+                                       .cell = layer->cell,
+                                       .options = SEQLSTM_BIT_RECURRENT_OUTPUT | layer->options,
+                                       .layers = 1,
+                                       .input = layer->input,
+                                       .hidden = layer->hidden,
+                                       .projection = layer->projection};
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    d.head.dtype_compute = layer->dtype;
+    if (layer->dtype == SEQLSTM_DTYPE_INT8) {
+        d.head.mode = SEQLSTM_MODE_INFERENCE;
+        d.data_scale = 1.0f;
+    }
+    assert_int_equal(f->table->supports(class, &d.head, &answer, &err), SEQLSTM_OK);
+    return answer;
+}
+
+static void layers_are_refused_by_the_value_that_is_too_much(void **state)
+{
+    enum { LSTM = SEQLSTM_CELL_LSTM, GRU = SEQLSTM_CELL_GRU, AFTER = SEQLSTM_BIT_RECURRENT_RESET_AFTER };
+    enum { F32 = SEQLSTM_DTYPE_FLOAT32, BF16 = SEQLSTM_DTYPE_BFLOAT16, TF32 = SEQLSTM_DTYPE_TF32 };
+    enum { INT8 = SEQLSTM_DTYPE_INT8, MOST = 1 << 20, SUM = 65536 };
+    static const char wide[] = "cpu-blas runs recurrent layers up to 1048576 wide.";
+    static const char projected[] = "cpu-blas has a projection in float32 alone.";
+    static const char before[] = "cpu-blas has a GRU whose reset comes before the product in float32 alone.";
+    static const char sums[] = "cpu-blas sums products of int8 over up to 65536 inputs and units.";
+    static const char after[] = "precision: float32, or reset_after: true", wider[] = "precision: float32";
+    static const struct {
+        struct layer layer;
+        uint32_t option;
+        const char *value, *reason, *hint; /* NULL: it is accepted */
+    } rows[] = {
+        {{LSTM, F32, 0, MOST, MOST, MOST}, 0, NULL, NULL, NULL},
+        {{LSTM, F32, 0, MOST + 1, 3, 2}, SEQLSTM_OPTION_SHAPE, "1048577", wide, ""},
+        {{LSTM, F32, 0, 3, MOST + 2, 2}, SEQLSTM_OPTION_SHAPE, "1048578", wide, ""},
+        {{LSTM, F32, 0, 3, 5, MOST + 3}, SEQLSTM_OPTION_SHAPE, "1048579", wide, ""},
+        {{LSTM, BF16, 0, 3, 5, 2}, SEQLSTM_OPTION_DTYPE, "bfloat16", projected, wider},
+        {{LSTM, TF32, 0, 3, 5, 2}, SEQLSTM_OPTION_DTYPE, "tf32", projected, wider},
+        {{LSTM, INT8, 0, 3, 5, 2}, SEQLSTM_OPTION_DTYPE, "int8", projected, wider},
+        {{GRU, F32, 0, 3, 5, 0}, 0, NULL, NULL, NULL},
+        {{GRU, BF16, AFTER, 3, 5, 0}, 0, NULL, NULL, NULL},
+        {{GRU, BF16, 0, 3, 5, 0}, SEQLSTM_OPTION_DTYPE, "bfloat16", before, after},
+        {{GRU, TF32, 0, 3, 5, 0}, SEQLSTM_OPTION_DTYPE, "tf32", before, after},
+        {{GRU, INT8, 0, 3, 5, 0}, SEQLSTM_OPTION_DTYPE, "int8", before, after},
+        {{LSTM, INT8, 0, SUM - 5, 5, 0}, 0, NULL, NULL, NULL},
+        {{LSTM, INT8, 0, SUM - 4, 5, 0}, SEQLSTM_OPTION_SHAPE, "65537", sums, wider},
+        {{LSTM, INT8, 0, 5, SUM - 3, 0}, SEQLSTM_OPTION_SHAPE, "65538", sums, wider},
+        {{LSTM, BF16, 0, SUM, SUM, 0}, 0, NULL, NULL, NULL},
+    };
+    struct blas_fixture *f = *state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const struct seqlstm_answer answer = ask_layer(f, "cpu:x86-64-v4+amx", &rows[k].layer);
+        if (answer.accepted != (rows[k].reason == NULL))
+            fail_msg("row %zu: %s", k, answer.reason);
+        if (answer.accepted)
+            continue;
+        assert_int_equal(answer.option, rows[k].option);
+        assert_string_equal(answer.value, rows[k].value);
+        assert_string_equal(answer.reason, rows[k].reason);
+        assert_string_equal(answer.hint, rows[k].hint);
+    }
+}
+
+/* Without AMX: products in int8, and no narrower ones; the type of products is named. */
+static void narrow_types_need_amx(void **state)
+{
+    static const struct {
+        uint32_t dtype;
+        const char *name, *reason;
+    } rows[] = {
+        {SEQLSTM_DTYPE_BFLOAT16, "bfloat16",
+         "cpu-blas computes in bfloat16 on processors with AMX alone, with `instructions: auto`."},
+        {SEQLSTM_DTYPE_TF32, "tf32",
+         "cpu-blas computes in tf32 on processors with AMX alone, with `instructions: auto`."},
+        {SEQLSTM_DTYPE_INT8, NULL, NULL},
+    };
+    struct blas_fixture *f = *state;
+    for (size_t k = 0; k < 3; k++) {
+        const struct layer layer = {.cell = SEQLSTM_CELL_LSTM, .dtype = rows[k].dtype, .input = 3, .hidden = 5};
+        const struct seqlstm_answer answer = ask_layer(f, "cpu:x86-64-v4", &layer);
+        assert_int_equal(answer.accepted, rows[k].reason == NULL);
+        if (!answer.accepted) {
+            assert_string_equal(answer.value, rows[k].name);
+            assert_string_equal(answer.reason, rows[k].reason);
+            assert_string_equal(answer.hint, "precision: float32");
+        }
+    }
+}
+
+static void operations_of_later_headers_are_refused_by_number(void **state)
+{
+    struct blas_fixture *f = *state;
+    const struct seqlstm_desc head = fixture_head(SEQLSTM_OP_COUNT + 2, sizeof head, 4);
+    struct seqlstm_answer answer = {.struct_size = sizeof answer};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char number[16];
+    assert_int_equal(f->table->supports("cpu", &head, &answer, &err), SEQLSTM_OK);
+    snprintf(number, sizeof number, "%d", SEQLSTM_OP_COUNT + 2);
+    assert_int_equal(answer.accepted, 0);
+    assert_int_equal(answer.code, SEQLSTM_BIT_REFUSED_OPERATION);
+    assert_string_equal(answer.value, number);
+    assert_string_equal(answer.reason, "This operation is not among those of cpu-blas.");
+}
+
+/* ---- what an instance says and offers -----------------------------------------------------------------------------
+ */
+
+static int32_t said_level, said_count;
+static char said[128];
+
+static void hear(void *context, int32_t level, const char *message)
+{
+    (void)context;
+    said_level = level;
+    said_count++;
+    snprintf(said, sizeof said, "%s", message);
+}
+
+/* Once, in the log of those who ask for more. */
+static void an_instance_says_what_it_runs_on(void **state)
+{
+    struct blas_fixture *f = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_host services = f->host.services;
+    const struct seqlstm_setting setting = {"instructions", "portable"};
+    struct seqlstm_instance *instance = NULL;
+    services.log = hear;
+    assert_int_equal(f->table->open(&services, &setting, 1, &instance, &err), SEQLSTM_OK);
+    f->table->close(instance);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+    assert_int_equal(strncmp(said, "kernels portable, OpenBLAS core ", 32), 0);
+}
+
+static void extensions_are_found_by_their_whole_id(void **state)
+{
+    struct blas_fixture *f = *state;
+    const struct seqlstm_rebind *rebind = f->table->get_extension(f->instance, SEQLSTM_REBIND_EXTENSION);
+    const struct seqlstm_footprint *footprint = f->table->get_extension(f->instance, SEQLSTM_FOOTPRINT_EXTENSION);
+    assert_non_null(rebind);
+    assert_non_null(footprint);
+    assert_int_equal(rebind->struct_size, sizeof *rebind);
+    assert_int_equal(footprint->struct_size, sizeof *footprint);
+    assert_ptr_not_equal(rebind, (const void *)footprint);
+    assert_null(f->table->get_extension(f->instance, SEQLSTM_RECORDER_EXTENSION));
+    assert_null(f->table->get_extension(f->instance, ""));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -165,6 +327,11 @@ int main(void)
         cmocka_unit_test(unknown_options_and_values_are_named),
         cmocka_unit_test(an_instance_has_the_class_of_its_instructions),
         cmocka_unit_test(calls_need_all_slots),
+        cmocka_unit_test(layers_are_refused_by_the_value_that_is_too_much),
+        cmocka_unit_test(narrow_types_need_amx),
+        cmocka_unit_test(operations_of_later_headers_are_refused_by_number),
+        cmocka_unit_test(an_instance_says_what_it_runs_on),
+        cmocka_unit_test(extensions_are_found_by_their_whole_id),
     };
     return FIXTURE_RUN(tests);
 }

@@ -155,6 +155,7 @@ struct fixture_run {
     uint32_t parts; /* 0: forward only */
     struct seqlstm_step step;
     const char *variant;
+    const char *refusal; /* NULL, or: forward fails with NUMERIC and this message */
     /* NULL, or: called when so many bytes of weights are packed, before forward */
     void (*on_packed)(struct fixture_run *run, uint64_t bytes);
 };
@@ -218,7 +219,9 @@ static inline void fixture_run(struct blas_fixture *f, struct sl_queue *queue, s
                                       .workspace = workspace.base,
                                       .reserve = reserve.base,
                                       .step = &run->step};
-    assert_int_equal(f->table->forward(binding, &queue->queue, &forward, &err), SEQLSTM_OK);
+    assert_int_equal(f->table->forward(binding, &queue->queue, &forward, &err),
+                     run->refusal ? SEQLSTM_NUMERIC : SEQLSTM_OK);
+    assert_string_equal(err.message, run->refusal ? run->refusal : "");
     if (run->parts != 0) {
         memset(workspace.base, 0xFF, (size_t)workspace.bytes);
         struct seqlstm_backward backward = {.struct_size = sizeof backward,
