@@ -11,9 +11,11 @@
 #include <cmocka.h>
 
 #include <dlfcn.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <seqlstm/backend.h>
 #include <seqlstm/ext/draft/memory.h>
@@ -28,6 +30,7 @@ static struct seqlstm_instance *instance;
 static struct sl_host host;
 static const char *library;
 static uint32_t direction; /* of new operations */
+static float clip;
 static struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
 
 static const int32_t lengths[SEQUENCES] = {STEPS, STEPS, STEPS};
@@ -40,6 +43,18 @@ static const struct seqlstm_axis axis = {.struct_size = sizeof axis,
                                          .lengths = lengths,
                                          .batch_sizes = batch_sizes,
                                          .row_offsets = row_offsets};
+
+/* Two of the sequences. */
+static const int32_t two_sizes[STEPS] = {2, 2, 2, 2};
+static const int64_t two_offsets[STEPS + 1] = {0, 2, 4, 6, 8};
+static const struct seqlstm_axis two = {.struct_size = sizeof two,
+                                        .sequences = 2,
+                                        .steps = STEPS,
+                                        .rows = 8,
+                                        .lengths = lengths,
+                                        .batch_sizes = two_sizes,
+                                        .row_offsets = two_offsets};
+static const struct seqlstm_axis *bound = &axis; /* of new calls */
 
 /* FAKE_CUDNN_REFUSE: the algorithm refuses this function; -1: none does. */
 static void refuse(int algorithm, const char *function)
@@ -67,6 +82,7 @@ static seqlstm_status create(int64_t most_steps, uint32_t mode, const char *vari
     d.cell = SEQLSTM_CELL_LSTM;
     d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
     d.direction = direction;
+    d.cell_clip = clip;
     d.layers = 2;
     d.input = 5;
     d.hidden = 6;
@@ -103,7 +119,7 @@ static void open_call(struct call *c, uint32_t mode, const char *variant)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct seqlstm_step step = {.struct_size = sizeof step};
     const struct seqlstm_bind bind = {
-        .struct_size = sizeof bind, .rows = ROWS, .rows_in = ROWS, .axis = &axis, .t1 = STEPS};
+        .struct_size = sizeof bind, .rows = bound->rows, .rows_in = bound->rows, .axis = bound, .t1 = STEPS};
     if (create(STEPS, mode, variant, &c->op, &err) != SEQLSTM_OK)
         fail_msg("%s: %s", variant, err.message);
     c->sizes = (struct seqlstm_sizes){.struct_size = sizeof c->sizes};
@@ -310,6 +326,76 @@ static void what_has_passed_is_not_tried_again(void **state)
     refuse(-1, NULL);
 }
 
+/* A pair of algorithms was checked for so many sequences; with another number of them the standard one runs. */
+static void a_pair_runs_the_sequences_that_it_was_checked_for(void **state)
+{
+    static const struct {
+        const struct seqlstm_axis *axis;
+        const char *refused;
+        bool fails;
+    } rows[] = {{&axis, "0:forward:3", false},
+                {&axis, "3:forward:3", false},
+                {&two, "3:forward:2", false},
+                {&two, "0:forward:2", true}};
+    (void)state;
+    setenv("FAKE_CUDNN_RESERVE", "shared", 1);
+    for (int k = 0; k < 4; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct call c;
+        bound = rows[k].axis;
+        open_call(&c, SEQLSTM_MODE_TRAINING, "small_h+standard");
+        setenv("FAKE_CUDNN_REFUSE", rows[k].refused, 1);
+        if (rows[k].fails)
+            expect_failure(forward(&c, &err), &err);
+        else
+            assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+        refuse(-1, NULL);
+        close_call(&c);
+    }
+    bound = &axis;
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
+static int count_lines(const char *path)
+{
+    FILE *file = fopen(path, "r");
+    int lines = 0;
+    for (int c = file != NULL ? fgetc(file) : EOF; c != EOF; c = fgetc(file))
+        lines += c == '\n';
+    if (file != NULL)
+        fclose(file);
+    return lines;
+}
+
+/* A network is compiled again for another clip alone. */
+static void compiled_networks_are_for_their_clip(void **state)
+{
+    enum { LONGEST = 1001 }; /* of no other test */
+    static const struct {
+        float clip;
+        bool builds;
+    } rows[] = {{0.25f, true}, {0.25f, false}, {0.5f, true}, {0.25f, false}, {0.5f, false}};
+    (void)state;
+    char path[] = "/tmp/seqlstm-builds-XXXXXX";
+    const int file = mkstemp(path);
+    assert_true(file >= 0);
+    close(file);
+    setenv("FAKE_CUDNN_BUILDS", path, 1);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op;
+        const int before = count_lines(path);
+        clip = rows[k].clip;
+        assert_int_equal(create(LONGEST, SEQLSTM_MODE_INFERENCE, "persist_dynamic", &op, &err), SEQLSTM_OK);
+        table->op_destroy(op);
+        if ((count_lines(path) > before) != rows[k].builds)
+            fail_msg("row %zu: %d networks after %d", k, count_lines(path), before);
+    }
+    clip = 0;
+    unsetenv("FAKE_CUDNN_BUILDS");
+    unlink(path);
+}
+
 /* ---- what a binding must be ------------------------------------------------------------------------------------- */
 
 /* The first sequence has all steps, the others one: 6 rows; and four sequences of one step. */
@@ -456,6 +542,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_standard_algorithm_takes_over),
         cmocka_unit_test(inference_has_no_backward),
         cmocka_unit_test(what_has_passed_is_not_tried_again),
+        cmocka_unit_test(a_pair_runs_the_sequences_that_it_was_checked_for),
+        cmocka_unit_test(compiled_networks_are_for_their_clip),
         cmocka_unit_test(a_binding_must_fit_its_descriptor),
         cmocka_unit_test(options_have_their_effect),
     };

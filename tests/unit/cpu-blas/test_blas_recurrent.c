@@ -459,7 +459,7 @@ static void longer_axes_are_refused(void **state)
     f->table->close(instance);
 }
 
-/* ---- bindings -------------------------------------------------------------------------------------------------- */
+/* ---- bindings ---------------------------------------------------------------------------------------------------- */
 
 /* One direction of 16 units, for one member. */
 static struct seqlstm_op *make_small(struct blas_fixture *f, int64_t rows, int64_t sequences, int64_t steps,

@@ -161,7 +161,7 @@ static void calls_need_all_slots(void **state)
     f->table->op_destroy(op);
 }
 
-/* ---- refusals of layers, as a whole ----------------------------------------------------------------------------- */
+/* ---- refusals of layers, as a whole ------------------------------------------------------------------------------ */
 
 struct layer {
     uint32_t cell, dtype, options;
@@ -275,8 +275,7 @@ static void operations_of_later_headers_are_refused_by_number(void **state)
     assert_string_equal(answer.reason, "This operation is not among those of cpu-blas.");
 }
 
-/* ---- what an instance says and offers -----------------------------------------------------------------------------
- */
+/* ---- what an instance says and offers ---------------------------------------------------------------------------- */
 
 static int32_t said_level, said_count;
 static char said[128];

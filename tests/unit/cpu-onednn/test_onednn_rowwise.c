@@ -62,7 +62,7 @@ static struct seqlstm_binding *bind_rows(struct seqlstm_op *op, struct sl_queue 
     return binding;
 }
 
-/* ---- gradients ------------------------------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------------------------------- */
 
 struct values {
     float x[ROWS * IN], y[ROWS * IN], w[OUT * IN], b[IN]; /* of a norm, w is the gain */

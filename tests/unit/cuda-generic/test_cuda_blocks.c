@@ -134,6 +134,33 @@ static void each_stream_has_one_counter(void **state)
     assert_int_equal(*counters[0], 0);
 }
 
+/* Devices may name their streams alike. */
+static void each_device_has_counters_of_its_own(void **state)
+{
+    unsigned *counters[2], *again;
+    for (int32_t k = 0; k < 2; k++)
+        assert_int_equal(cg_blocks_find_counter(&host, *state, k, &streams[0], &counters[k], NULL), SEQLSTM_OK);
+    assert_ptr_not_equal(counters[0], counters[1]);
+    for (int32_t k = 0; k < 2; k++) {
+        assert_int_equal(cg_blocks_find_counter(&host, *state, k, &streams[0], &again, NULL), SEQLSTM_OK);
+        assert_ptr_equal(again, counters[k]);
+    }
+}
+
+/* One stream whose bindings come and go is one stream. */
+static void a_counter_that_is_used_again_stays(void **state)
+{
+    unsigned *first, *counter;
+    assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &streams[0], &first, NULL), SEQLSTM_OK);
+    *first = 7;
+    for (int k = 0; k < 60; k++) {
+        cg_blocks_leave_counter(&host, *state, first);
+        assert_int_equal(on_device, 1);
+        assert_int_equal(cg_blocks_find_counter(&host, *state, 0, &streams[0], &counter, NULL), SEQLSTM_OK);
+        assert_true(counter == first && *counter == 7);
+    }
+}
+
 /* The kit holds a plugin to it that what it allocated while operations lived is released with them. */
 static void few_streams_need_no_memory_of_the_host(void **state)
 {
@@ -186,6 +213,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_oldest_makes_room, create, destroy),
         cmocka_unit_test_setup_teardown(large_blocks_are_not_kept, create, destroy),
         cmocka_unit_test_setup_teardown(each_stream_has_one_counter, create, destroy),
+        cmocka_unit_test_setup_teardown(each_device_has_counters_of_its_own, create, destroy),
+        cmocka_unit_test_setup_teardown(a_counter_that_is_used_again_stays, create, destroy),
         cmocka_unit_test_setup_teardown(counters_of_streams_that_are_gone_are_released, create, destroy),
         cmocka_unit_test_setup_teardown(few_streams_need_no_memory_of_the_host, create, destroy),
     };

@@ -414,6 +414,19 @@ static void casts(void **state)
     }
 }
 
+/* Sums whose exponential overflows, and classes that are out of the question. */
+static void losses_of_extreme_sums(void **state)
+{
+    (void)state;
+    static const double x[2] = {800, -800}, right[2] = {1, 0}, wrong[2] = {0, 1}, never[2] = {1000, -INFINITY};
+    double weight;
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY, x, right, 0, 0, 0, &weight), 0);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_BINARY_CROSS_ENTROPY, x, wrong, 0, 0, 0, &weight), 800);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, x, NULL, 0, 0, 0, &weight), 0);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, x, NULL, 1, 0, 0, &weight), 1600);
+    assert_near(one_loss(SEQLSTM_KIND_LOSS_CROSS_ENTROPY, never, NULL, 0, 0, 0, &weight), 0);
+}
+
 static void top_k(void **state)
 {
     (void)state;
@@ -485,6 +498,7 @@ int main(void)
         cmocka_unit_test(losses),
         cmocka_unit_test(loss_values),
         cmocka_unit_test(casts),
+        cmocka_unit_test(losses_of_extreme_sums),
         cmocka_unit_test(top_k),
         cmocka_unit_test(top_k_draws),
     };

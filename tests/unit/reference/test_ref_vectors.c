@@ -69,6 +69,39 @@ static void reductions(void **state)
     }
 }
 
+/* A limit must not hide an overflow. */
+static void clamp_marks_what_is_not_finite(void **state)
+{
+    (void)state;
+    static const double y[3] = {INFINITY, -INFINITY, NAN};
+    const union seqlstm_any_desc d = {
+        .vector = {.head = rh_head(SEQLSTM_OP_VECTOR, TRAIN), .kind = SEQLSTM_KIND_VECTOR_CLAMP}};
+    struct rh rh;
+    rh_open_rows(&rh, &d, 3, 3, 1);
+    memcpy(rh.values[0], y, sizeof y);
+    rh_forward(&rh);
+    for (int k = 0; k < 3; k++)
+        assert_true(isnan(rh_value(&rh, 0)[k]));
+    rh_close(&rh);
+}
+
+/* However many values are not finite, and however often they are looked at. */
+static void the_flag_of_a_check_is_one_bit(void **state)
+{
+    (void)state;
+    const union seqlstm_any_desc d = {.reduce = {.head = rh_head(SEQLSTM_OP_FINITE_CHECK, TRAIN)}};
+    struct rh rh;
+    rh_open_rows(&rh, &d, 3, 3, 1);
+    rh_value(&rh, 0)[0] = NAN;
+    rh_value(&rh, 0)[1] = INFINITY;
+    *(int32_t *)rh.values[1] = 0;
+    for (int k = 0; k < 3; k++) {
+        rh_forward(&rh);
+        assert_int_equal(*(int32_t *)rh.values[1], 1);
+    }
+    rh_close(&rh);
+}
+
 /* Two updates of each rule, worked out with the formulas of ops.h in another order of operations. */
 static void optimizers(void **state)
 {
@@ -149,6 +182,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(vectors),
         cmocka_unit_test(reductions),
+        cmocka_unit_test(clamp_marks_what_is_not_finite),
+        cmocka_unit_test(the_flag_of_a_check_is_one_bit),
         cmocka_unit_test(optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Operations of cuda-generic on the emulated device: its options, which bindings take another shape, and the variants
+ * that an instance or a device cannot run.
+ *
+ *   test_generic_calls PLUGIN.so [LIBCUBLASLT.so] */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <seqlstm/any_desc.h>
+#include <seqlstm/backend.h>
+#include <seqlstm/desc_check.h>
+#include <seqlstm/ext/draft/memory.h>
+#include <seqlstm/ext/rebind.h>
+
+#include "registry/host.h"
+
+enum { INFERENCE = SEQLSTM_MODE_INFERENCE, TRAINING = SEQLSTM_MODE_TRAINING };
+
+static const struct seqlstm_backend *table;
+static struct sl_host host;
+static const char *cublaslt; /* NULL: there is no fake one */
+
+/* ---- what an instance says --------------------------------------------------------------------------------------- */
+
+static int32_t said_level, said_count;
+static char said[800];
+
+static void hear(void *context, int32_t level, const char *message)
+{
+    (void)context;
+    said_level = level;
+    said_count++;
+    snprintf(said, sizeof said, "%s", message);
+}
+
+/* NULL: it does not open. */
+static struct seqlstm_instance *open_with(const char *key, const char *value, seqlstm_status expected,
+                                          struct seqlstm_error *err)
+{
+    struct seqlstm_instance *instance = NULL;
+    struct seqlstm_host services = host.services;
+    const struct seqlstm_setting settings[] = {{"capture", "true"}, {key, value}};
+    services.log = hear;
+    said_level = said_count = 0;
+    const seqlstm_status status = table->open(&services, settings, key != NULL ? 2 : 0, &instance, err);
+    if (status != expected)
+        fail_msg("%s=%s: status %d, %s", key, value, (int)status, err->message);
+    return instance;
+}
+
+static struct seqlstm_instance *open_plain(void)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    return open_with(NULL, NULL, SEQLSTM_OK, &err);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------- */
+
+static void set_head(union seqlstm_any_desc *d, uint32_t op, uint32_t mode, int64_t rows)
+{
+    memset(d, 0, sizeof *d);
+    d->head = (struct seqlstm_desc){.struct_size = seqlstm_desc_bytes(op),
+                                    .op = op,
+                                    .mode = mode,
+                                    .max_rows = rows,
+                                    .max_sequences = rows,
+                                    .max_steps = rows};
+}
+
+static union seqlstm_any_desc make_dense(uint32_t mode)
+{
+    union seqlstm_any_desc d;
+    set_head(&d, SEQLSTM_OP_DENSE, mode, 64);
+    d.dense.input = d.dense.output = 32;
+    return d;
+}
+
+static union seqlstm_any_desc make_layer(uint32_t mode, int64_t hidden, uint32_t dtype)
+{
+    union seqlstm_any_desc d;
+    set_head(&d, SEQLSTM_OP_RECURRENT, mode, 64);
+    d.head.max_sequences = d.head.max_steps = 8;
+    d.head.dtype_compute = dtype;
+    d.recurrent.cell = SEQLSTM_CELL_LSTM;
+    d.recurrent.options = SEQLSTM_BIT_RECURRENT_OUTPUT;
+    d.recurrent.layers = 1;
+    d.recurrent.input = 16;
+    d.recurrent.hidden = hidden;
+    for (int i = 0; i < 2; i++) {
+        d.recurrent.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
+        d.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
+        d.recurrent.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
+    }
+    return d;
+}
+
+static union seqlstm_any_desc make_pool(void)
+{
+    union seqlstm_any_desc d;
+    set_head(&d, SEQLSTM_OP_POOL, INFERENCE, 64);
+    d.pool.features = 3;
+    return d;
+}
+
+static struct seqlstm_op *create(struct seqlstm_instance *instance, const union seqlstm_any_desc *d,
+                                 const char *variant, seqlstm_status expected, struct seqlstm_error *err)
+{
+    struct seqlstm_op *op = NULL;
+    const seqlstm_status status = table->op_create(instance, 0, &d->head, variant, &op, err);
+    if (status != expected)
+        fail_msg("%s: status %d, %s", variant, (int)status, err->message);
+    return op;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------------------------- */
+
+static void captures_are_of_any_shape_where_nothing_depends_on_it(void **state)
+{
+    static const struct {
+        uint32_t op, capture;
+    } rows[] = {
+        {SEQLSTM_OP_FINITE_CHECK, SEQLSTM_CAPTURE_ANY_SHAPE}, {SEQLSTM_OP_SQUARED_NORM, SEQLSTM_CAPTURE_ANY_SHAPE},
+        {SEQLSTM_OP_OPTIMIZER, SEQLSTM_CAPTURE_ANY_SHAPE},    {SEQLSTM_OP_VECTOR, SEQLSTM_CAPTURE_ANY_SHAPE},
+        {SEQLSTM_OP_DENSE, SEQLSTM_CAPTURE_PER_SHAPE},        {SEQLSTM_OP_POOL, SEQLSTM_CAPTURE_PER_SHAPE},
+        {SEQLSTM_OP_RECURRENT, SEQLSTM_CAPTURE_PER_SHAPE}};
+    static const char *const values[] = {NULL, "true", "false"};
+    (void)state;
+    for (int v = 0; v < 3; v++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_instance *instance =
+            values[v] == NULL ? open_plain() : open_with("capture", values[v], SEQLSTM_OK, &err);
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+            union seqlstm_any_desc d;
+            set_head(&d, rows[k].op, INFERENCE, 64);
+            if (rows[k].op == SEQLSTM_OP_DENSE)
+                d = make_dense(INFERENCE);
+            else if (rows[k].op == SEQLSTM_OP_POOL)
+                d = make_pool();
+            else if (rows[k].op == SEQLSTM_OP_RECURRENT)
+                d = make_layer(INFERENCE, 8, SEQLSTM_DTYPE_FLOAT32);
+            else if (rows[k].op == SEQLSTM_OP_OPTIMIZER)
+                d.optimizer.kind = SEQLSTM_KIND_OPTIMIZER_SGD;
+            else if (rows[k].op == SEQLSTM_OP_VECTOR)
+                d.vector.kind = SEQLSTM_KIND_VECTOR_FILL;
+            struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+            struct seqlstm_op *op = create(instance, &d, NULL, SEQLSTM_OK, &err);
+            assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+            assert_int_equal(sizes.capture, v == 2 ? SEQLSTM_CAPTURE_NONE : rows[k].capture);
+            table->op_destroy(op);
+        }
+        table->close(instance);
+    }
+}
+
+/* Whether three float16 products may stand for one in float32 is asked where a variant needs them. */
+static void variants_of_three_products_can_be_switched_off(void **state)
+{
+    enum { F32 = SEQLSTM_DTYPE_FLOAT32, BF16 = SEQLSTM_DTYPE_BFLOAT16 };
+    static const struct {
+        const char *variant;
+        int64_t hidden; /* 0: a dense layer */
+        uint32_t dtype;
+        const char *refusal; /* NULL: it needs none of them */
+    } rows[] = {{"f16x3", 0, F32, "f16x3: the option f16x3 is false"},
+                {"kernels", 0, F32, NULL},
+                {"cluster_4", 128, F32, "cluster_4: the option f16x3 is false"},
+                {"cluster_8", 128, F32, "cluster_8: the option f16x3 is false"},
+                {"cluster_4", 128, BF16, NULL},
+                {"resident", 128, F32, "resident: the option f16x3 is false"},
+                {"resident", 128, BF16, NULL},
+                {"step_graph+f16x3", 128, F32, "step_graph+f16x3: the option f16x3 is false"},
+                {"step_graph", 128, F32, NULL},
+                {"small", 8, F32, NULL}};
+    static const char *const values[] = {"true", "false"};
+    (void)state;
+    for (int off = 0; off < 2; off++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_instance *instance = open_with("f16x3", values[off], SEQLSTM_OK, &err);
+        for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+            for (uint32_t mode = INFERENCE; mode <= TRAINING; mode++) {
+                const bool refused = off && rows[k].refusal != NULL;
+                const union seqlstm_any_desc d =
+                    rows[k].hidden > 0 ? make_layer(mode, rows[k].hidden, rows[k].dtype) : make_dense(mode);
+                err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+                struct seqlstm_op *op =
+                    create(instance, &d, rows[k].variant, refused ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK, &err);
+                assert_string_equal(err.message, refused ? rows[k].refusal : "");
+                table->op_destroy(op);
+            }
+        table->close(instance);
+    }
+}
+
+static void a_library_that_is_named_must_load(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    const int64_t before = host.memory.live_blocks;
+    assert_null(open_with("cublaslt", "/nowhere/libcublasLt.so", SEQLSTM_UNAVAILABLE, &err));
+    assert_non_null(strstr(err.message, "/nowhere/libcublasLt.so"));
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+    assert_string_equal(said, err.message);
+    assert_int_equal(host.memory.live_blocks, before);
+    struct seqlstm_instance *instance = open_with("cublaslt", "none", SEQLSTM_OK, &err);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+    table->close(instance);
+    assert_null(open_with("cublasLt", "none", SEQLSTM_INVALID_CONFIG, &err));
+    assert_string_equal(err.message, "cuda-generic has no option `cublasLt`");
+    assert_int_equal(host.memory.live_blocks, before);
+}
+
+/* The last test, since a library that was loaded stays. */
+static void a_library_that_loads_says_its_version(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    if (cublaslt == NULL) {
+        print_message("# no library stands in for cuBLASLt here\n");
+        return;
+    }
+    struct seqlstm_instance *instance = open_with("cublaslt", cublaslt, SEQLSTM_OK, &err);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+    assert_int_equal(strncmp(said, "cuBLASLt ", 9), 0);
+    table->close(instance);
+}
+
+/* ---- bindings ---------------------------------------------------------------------------------------------------- */
+
+static const int32_t lengths[] = {2, 2, 1}, ones[] = {1, 1, 1}, batch_sizes[] = {3, 2};
+static const int64_t row_offsets[] = {0, 3, 5};
+static const uint64_t ids[] = {1, 2, 3};
+static const uint32_t positions[] = {0, 0, 0};
+static const struct seqlstm_axis axis = {.struct_size = sizeof axis,
+                                         .sequences = 3,
+                                         .steps = 2,
+                                         .rows = 5,
+                                         .lengths = lengths,
+                                         .batch_sizes = batch_sizes,
+                                         .row_offsets = row_offsets,
+                                         .sequence_id = ids,
+                                         .position0 = positions};
+
+static const struct seqlstm_axis short_axis = {.struct_size = sizeof short_axis,
+                                               .sequences = 3,
+                                               .steps = 1,
+                                               .rows = 3,
+                                               .lengths = ones,
+                                               .batch_sizes = batch_sizes,
+                                               .row_offsets = row_offsets,
+                                               .sequence_id = ids,
+                                               .position0 = positions};
+
+/* What lies on the device for its shape is not made anew; other bindings take any shape that fits. */
+static void bindings_without_data_of_their_shape_take_another(void **state)
+{
+    static const char stays[] = "the binding has data of its shape on the device";
+    const union seqlstm_any_desc descs[] = {make_dense(INFERENCE), make_pool(),
+                                            make_layer(INFERENCE, 8, SEQLSTM_DTYPE_FLOAT32), make_dense(INFERENCE)};
+    static const char *const variants[] = {"kernels", "kernels", "small", "cublaslt"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instance =
+        cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
+    const struct seqlstm_rebind *rebind = table->get_extension(instance, SEQLSTM_REBIND_EXTENSION);
+    struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1}, none = queue;
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 5, .rows_in = 5, .axis = &axis, .t1 = 2};
+    const struct seqlstm_bind fewer = {
+        .struct_size = sizeof bind, .rows = 3, .rows_in = 3, .axis = &short_axis, .t1 = 1};
+    const struct seqlstm_bind more = {.struct_size = sizeof bind, .rows = 65, .rows_in = 65, .axis = &axis, .t1 = 2};
+    (void)state;
+    assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
+    for (int k = 0; k < (cublaslt != NULL ? 4 : 3); k++) {
+        struct seqlstm_binding *binding = NULL;
+        struct seqlstm_op *op = create(instance, &descs[k], variants[k], SEQLSTM_OK, &err);
+        assert_int_equal(table->op_bind(op, &none, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, "cuda-generic needs a queue of a CUDA device");
+        assert_null(binding);
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_OK);
+        assert_int_equal(rebind->rebind(binding, &queue, &fewer, &err), k == 0 ? SEQLSTM_OK : SEQLSTM_UNSUPPORTED);
+        assert_string_equal(err.message, k == 0 ? "" : stays);
+        assert_int_equal(rebind->rebind(binding, &queue, &more, &err), SEQLSTM_INVALID_ARGUMENT);
+        table->binding_destroy(binding);
+        table->op_destroy(op);
+    }
+    table->streams->destroy(instance, 0, queue.native_stream);
+    table->close(instance);
+}
+
+/* ---- values ------------------------------------------------------------------------------------------------------ */
+
+/* Of sequences of 2, 2 and 1 steps: a value that is no number is the largest, whichever comes first. */
+static void the_largest_of_what_is_no_number_is_none(void **state)
+{
+    enum { WIDTH = 2, ROWS = 5, SEQUENCES = 3 };
+    static const float x[ROWS * WIDTH] = {NAN, 1, 4,  2, 7,
+                                          -7,  3, -2, 5, NAN}; /* by steps: rows of 3 and of 2 sequences */
+    static const float wanted[SEQUENCES * WIDTH] = {NAN, 1, 5, NAN, 7, -7};
+    union seqlstm_any_desc d = make_pool();
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instance = open_plain();
+    struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
+    const struct seqlstm_bind bind = {
+        .struct_size = sizeof bind, .rows = ROWS, .rows_in = ROWS, .axis = &axis, .t1 = 2};
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    struct seqlstm_binding *binding = NULL;
+    void *slots[2] = {NULL, NULL};
+    float y[SEQUENCES * WIDTH];
+    (void)state;
+    d.pool.kind = SEQLSTM_KIND_POOL_MAX;
+    d.pool.features = WIDTH;
+    struct seqlstm_op *op = create(instance, &d, NULL, SEQLSTM_OK, &err);
+    assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, sizeof x, &slots[k], &err),
+                         SEQLSTM_OK);
+    assert_int_equal(
+        table->memory->copy(instance, 0, queue.native_stream, SEQLSTM_COPY_TO_DEVICE, slots[0], x, sizeof x, &err),
+        SEQLSTM_OK);
+    const struct seqlstm_forward forward = {
+        .struct_size = sizeof forward, .slot_count = 2, .slots = slots, .step = &step};
+    assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_OK);
+    assert_int_equal(table->forward(binding, &queue, &forward, &err), SEQLSTM_OK);
+    assert_int_equal(
+        table->memory->copy(instance, 0, queue.native_stream, SEQLSTM_COPY_TO_HOST, y, slots[1], sizeof y, &err),
+        SEQLSTM_OK);
+    assert_int_equal(table->streams->synchronize(instance, 0, queue.native_stream, &err), SEQLSTM_OK);
+    for (int k = 0; k < SEQUENCES * WIDTH; k++)
+        if (isnan(wanted[k]) ? !isnan(y[k]) : !(y[k] == wanted[k]))
+            fail_msg("y[%d] is %g, expected %g", k, (double)y[k], (double)wanted[k]);
+    table->binding_destroy(binding);
+    table->op_destroy(op);
+    for (int k = 0; k < 2; k++)
+        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, slots[k]);
+    table->streams->destroy(instance, 0, queue.native_stream);
+    table->close(instance);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(captures_are_of_any_shape_where_nothing_depends_on_it),
+        cmocka_unit_test(variants_of_three_products_can_be_switched_off),
+        cmocka_unit_test(a_library_that_is_named_must_load),
+        cmocka_unit_test(bindings_without_data_of_their_shape_take_another),
+        cmocka_unit_test(the_largest_of_what_is_no_number_is_none),
+        cmocka_unit_test(a_library_that_loads_says_its_version),
+    };
+    seqlstm_backend_query_fn query;
+    void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+    void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
+    cublaslt = argc > 2 ? argv[2] : NULL;
+    if (symbol == NULL) {
+        printf("Bail out! %s\n", argc > 1 ? dlerror() : "expected a plugin");
+        return 1;
+    }
+    memcpy(&query, &symbol, sizeof query);
+    table = query(SEQLSTM_ABI_MINOR);
+    sl_host_init_minimal(&host, "cuda-generic", NULL);
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    return failed || host.memory.live_blocks != 0;
+}
