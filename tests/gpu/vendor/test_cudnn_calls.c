@@ -21,6 +21,7 @@
 #include <seqlstm/ext/draft/memory.h>
 #include <seqlstm/ext/rebind.h>
 
+#include "../../unit/support/temporary.h"
 #include "registry/host.h"
 
 enum { SEQUENCES = 3, STEPS = 4, ROWS = SEQUENCES * STEPS, SLOTS = SEQLSTM_SLOT_RECURRENT_COUNT(2), BYTES = 1 << 16 };
@@ -376,8 +377,8 @@ static void compiled_networks_are_for_their_clip(void **state)
         bool builds;
     } rows[] = {{0.25f, true}, {0.25f, false}, {0.5f, true}, {0.25f, false}, {0.5f, false}};
     (void)state;
-    char path[] = "/tmp/seqlstm-builds-XXXXXX";
-    const int file = mkstemp(path);
+    char path[TEMPORARY_BYTES];
+    const int file = mkstemp(temporary_template(path, "builds"));
     assert_true(file >= 0);
     close(file);
     setenv("FAKE_CUDNN_BUILDS", path, 1);

@@ -227,7 +227,7 @@ static void a_library_that_loads_says_its_version(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     (void)state;
     if (cublaslt == NULL) {
-        print_message("# no library stands in for cuBLASLt here\n");
+        print_message("# no fake cuBLASLt was built\n");
         return;
     }
     struct seqlstm_instance *instance = open_with("cublaslt", cublaslt, SEQLSTM_OK, &err);
