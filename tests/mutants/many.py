@@ -58,6 +58,7 @@ class State:
         self.folder.mkdir(exist_ok=True)
         self.lock = threading.Lock()
         self.seconds, self.reached, self.clean = {}, {}, {}
+        self.planted, self.asked = set(), {}  # the bugs that are there, and for each test those of which it is known whether it comes by
         self.passed, self.failed, self.noticed = set(), collections.Counter(), {}
         self.file, self.read_bytes, self.speaks = (self.folder / 'runs.jsonl').open('a+b'), 0, False
         self.follow()
@@ -75,6 +76,12 @@ class State:
     def learn(self, run):
         """A test that passes with all bugs in force is as good as one that passes without."""
         test = run['test']
+        if not run['bugs'] or run['result'] in ENOUGH:
+            asked = self.asked.setdefault(test, set())
+            new = set(run.get('planted', ())) - asked
+            asked |= new
+            if test in self.reached:  # bugs were added since it was first run
+                self.reached[test] |= new & set(run['reached'])
         if not run['bugs'] or (test not in self.clean and run['result'] in ENOUGH):
             self.seconds[test], self.reached[test] = run['seconds'], set(run['reached'])
             self.clean[test] = run['result']
@@ -97,6 +104,10 @@ class State:
     def pending(self, test):
         return sorted(bug for bug in self.reached.get(test, ())
                       if bug not in self.noticed and (test, bug) not in self.passed)
+
+    def added(self, test):
+        """Bugs that were planted after the test was run."""
+        return sorted(self.planted - self.asked.get(test, set()) - set(self.noticed))
 
 
 def read_tests(build):
@@ -172,7 +183,8 @@ def run_test(state, test, bugs, seconds):
         result = 'failed: not ok'
     found = [number for number, byte in enumerate(reached.read_bytes()) if byte]
     reached.unlink()
-    state.note(test=test.name, bugs=bugs, result=result, seconds=round(took, 3), reached=found)
+    new = state.added(test.name)
+    state.note(test=test.name, bugs=bugs, result=result, seconds=round(took, 3), reached=found, planted=new)
     return result in ENOUGH
 
 
@@ -204,7 +216,8 @@ def hunt(state, tests, bugs, options, late):
             unnoticed = [bug for bug in bugs if bug not in state.noticed]
             if late() or not unnoticed:
                 return
-            if test.name not in state.clean and not run_test(state, test, unnoticed, 20 + 4 * test.guess):
+            first = unnoticed if test.name not in state.clean else state.clean[test.name] == 'OK' and state.added(test.name)
+            if first and not run_test(state, test, first, 20 + 4 * state.seconds.get(test.name, test.guess)):
                 if not run_test(state, test, [], 3 * test.limit):
                     print(f'{test.name} {state.clean[test.name]} without a bug, and is not used', flush=True)
             if state.clean.get(test.name) == 'OK':
@@ -213,7 +226,8 @@ def hunt(state, tests, bugs, options, late):
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for done in [pool.submit(work, test) for test in tests]:
             done.result()
-    left = sum(test.name not in state.clean or (state.clean[test.name] == 'OK' and len(state.pending(test.name)) > 0)
+    left = sum(test.name not in state.clean or
+               (state.clean[test.name] == 'OK' and bool(state.pending(test.name) or state.added(test.name)))
                for test in tests)
     print(f'{left} tests are left, {len(state.noticed)} of {len(bugs)} bugs are noticed')
     return 1 if left else 0
@@ -237,7 +251,8 @@ def report(state, tests, bugs):
     for bug, (file, line) in bugs.items():
         by = [test for test in tests if bug in state.reached.get(test.name, ())]
         left = [test for test in tests
-                if test.name not in state.clean or (state.clean[test.name] == 'OK' and bug in state.pending(test.name))]
+                if test.name not in state.clean or (state.clean[test.name] == 'OK' and
+                                                    (bug in state.pending(test.name) or bug in state.added(test.name)))]
         verdict = 'noticed' if bug in state.noticed else 'open' if left else 'missed' if by else 'never reached'
         counts['/'.join(pathlib.Path(file).parts[:2])][verdict] += 1
         more = state.noticed.get(bug, f'{len(by)} tests come by, {len(left)} to be run')
@@ -303,6 +318,7 @@ def main():
     if options.command == 'setup':
         return setup(first, pathlib.Path(options.words[1]).resolve(), options)
     state, bugs = State(first), planted(find_source(first))
+    state.planted = set(bugs)
     tests = choose(first, state, options)
     if options.command == 'report':
         return report(state, tests, bugs)
