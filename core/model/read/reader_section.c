@@ -6,6 +6,21 @@
 
 #include "base/value/text.h"
 
+/* The key that may mean `type`; NULL: there is none. */
+static const struct sl_pair *find_misspelt_type(const struct sl_section *section, const struct sl_node *map)
+{
+    static const char *const type = "type";
+    for (size_t i = 0; i < map->count; i++) {
+        const char *said = map->pairs[i].key;
+        const struct sl_synonym *synonym = sl_synonym_find(said, section);
+        if (sl_option_find(section, said, -1) == NULL &&
+            (synonym ? synonym->key != NULL && strcmp(synonym->key, type) == 0
+                     : sl_text_closest(said, &type, 1) != NULL || sl_text_distance(said, type) == 1))
+            return &map->pairs[i];
+    }
+    return NULL;
+}
+
 /* Sets the variant; false: it is unknown, and the rest of the map is not read. */
 static bool read_variant(struct sl_reader *reader, const struct sl_section *section, struct sl_node *map, void *out,
                          int *out_variant)
@@ -15,7 +30,9 @@ static bool read_variant(struct sl_reader *reader, const struct sl_section *sect
         return true;
     if (sl_node_find(map, "type") == NULL) {
         if (section->default_variant == NULL) {
-            sl_reader_report(reader, "E0206", map->place, NULL,
+            const struct sl_pair *misspelt = find_misspelt_type(section, map);
+            sl_reader_report(reader, "E0206", misspelt ? misspelt->place : map->place,
+                             misspelt ? "did you mean `type`?" : NULL,
                              sl_reader_printf(reader, "it takes %s", sl_reader_list_words(reader, section->variants)),
                              "%s needs a `type`", section->noun);
             return false;
