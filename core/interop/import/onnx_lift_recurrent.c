@@ -114,6 +114,24 @@ static bool make_outputs(const struct sl_onnx_job *job, const struct sl_onnx_cel
     return true;
 }
 
+static bool has_shape(const struct sl_onnx_constant *weights, int64_t directions, int64_t rows, int64_t columns)
+{
+    return weights->rank == 3 && weights->shape[0] == directions && weights->shape[1] == rows &&
+           weights->shape[2] == columns;
+}
+
+/* Those of B and P are compared with the layer that they are for. */
+static bool check_weights(const struct sl_onnx_cell_use *cell, const char **reason)
+{
+    const char *op = cell->node->op;
+    const int64_t rows = cell->hidden * (strcmp(op, "LSTM") == 0 ? 4 : strcmp(op, "GRU") == 0 ? 3 : 1);
+    *reason = "its R has another shape than the operator wants";
+    if (cell->hidden < 1 || !has_shape(cell->weights[1], cell->directions, rows, cell->hidden))
+        return false;
+    *reason = "its W has another shape than the operator wants";
+    return has_shape(cell->weights[0], cell->directions, rows, cell->x.count);
+}
+
 bool sl_onnx_lift_recurrent(const struct sl_onnx_job *job, const char **reason)
 {
     const char *op = job->node->op;
@@ -131,12 +149,7 @@ bool sl_onnx_lift_recurrent(const struct sl_onnx_job *job, const char **reason)
     cell->hidden = sl_onnx_node_get_int(job->node, "hidden_size", r->rank == 3 ? r->shape[2] : 0);
     cell->states[0] = job->input_count > INPUT_H ? job->inputs[INPUT_H] : NULL;
     cell->states[1] = job->input_count > INPUT_C ? job->inputs[INPUT_C] : NULL;
-    *reason = "its weights have another shape than the operator wants";
-    if (cell->hidden < 1 || r->rank != 3 || r->shape[0] != cell->directions || r->shape[2] != cell->hidden ||
-        cell->weights[0]->rank != 3 || cell->weights[0]->shape[0] != cell->directions ||
-        cell->weights[0]->shape[1] != r->shape[1] || cell->weights[0]->shape[2] != cell->x.count)
-        return false;
-    if (!make_outputs(job, cell))
+    if (!check_weights(cell, reason) || !make_outputs(job, cell))
         return false;
     job->lift->cell_count++;
     return true;
