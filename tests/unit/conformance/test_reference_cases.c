@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a backend is compared with: the reference takes every case of the quick suite, in float64, whatever types the
- * case has. A case that it refuses would only be skipped. */
+ * case has. A case that it refuses, such as a random one, fails. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "conformance/cases/catalogue.h"
+#include "conformance/checks/checks.h"
 #include "judge/runner_private.h"
 #include "registry/instance.h"
 #include "registry/plugin.h"
@@ -49,38 +50,82 @@ static void create(void *context, enum sl_level level, const char *text)
     sl_arena_deinit(&arena);
 }
 
-static void the_reference_takes_every_case(void **state)
-{
+static struct {
     struct sl_arena arena;
     struct sl_host host;
     struct sl_queue queue;
-    struct sl_backend_record record = {.status = SL_BACKEND_OK};
+    struct sl_backend_record record;
+    struct sl_subject reference;
+} opened;
+
+static int open_reference(void **state)
+{
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_instance *instance = NULL;
     const struct seqlstm_backend *table = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
     (void)state;
-    sl_arena_init(&arena);
-    sl_host_init(&host, "reference", NULL, NULL);
-    sl_queue_init(&queue, NULL);
-    assert_int_equal(sl_instance_open(&arena, table, &host.services, NULL, 0, &record, &instance, &err), SEQLSTM_OK);
-    struct counts counts = {
-        .reference = {.table = table,
-                      .instance = instance,
-                      .device_class = record.devices[0].device_class,
-                      .queue = &queue.queue,
-                      .float64 = sl_plugin_get_extension(table, instance, SEQLSTM_FLOAT64_EXTENSION)}};
+    opened.record = (struct sl_backend_record){.status = SL_BACKEND_OK};
+    sl_arena_init(&opened.arena);
+    sl_host_init(&opened.host, "reference", NULL, NULL);
+    sl_queue_init(&opened.queue, NULL);
+    if (sl_instance_open(&opened.arena, table, &opened.host.services, NULL, 0, &opened.record, &instance, &err))
+        return -1;
+    opened.reference =
+        (struct sl_subject){.table = table,
+                            .instance = instance,
+                            .device_class = opened.record.devices[0].device_class,
+                            .queue = &opened.queue.queue,
+                            .float64 = sl_plugin_get_extension(table, instance, SEQLSTM_FLOAT64_EXTENSION)};
+    return 0;
+}
+
+static int close_reference(void **state)
+{
+    (void)state;
+    sl_plugin_close(opened.reference.table, opened.reference.instance);
+    sl_arena_deinit(&opened.arena);
+    return opened.host.memory.live_blocks != 0;
+}
+
+static void the_reference_takes_every_case(void **state)
+{
+    (void)state;
+    struct counts counts = {.reference = opened.reference};
     for (int level = SL_LEVEL_FORWARD; level < SL_LEVEL_COUNT; level++)
         sl_catalogue_each((enum sl_level)level, false, create, &counts);
     assert_true(counts.all > counts.narrow && counts.narrow > counts.int8 && counts.int8 > 0);
-    sl_plugin_close(table, instance);
-    assert_int_equal(host.memory.live_blocks, 0);
-    sl_arena_deinit(&arena);
+}
+
+static seqlstm_status refuse_op(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
+                                const char *variant, struct seqlstm_op **out, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)desc, (void)variant, (void)out;
+    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "not this one");
+}
+
+static void a_case_that_the_reference_refuses_fails(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_backend refusing = *opened.reference.table;
+    struct sl_bench bench = {.subject = opened.reference, .reference = opened.reference, .host = &opened.host};
+    struct sl_check_result result;
+    struct sl_case c;
+    (void)state;
+    assert_int_equal(sl_case_parse("dense:inf:R9I5O7:f32:flat", &c, &err), SEQLSTM_OK);
+    sl_check_case(&bench, &c, &result);
+    assert_int_equal(result.verdict, SL_VERDICT_PASS);
+    refusing.op_create = refuse_op;
+    bench.reference.table = &refusing;
+    sl_check_case(&bench, &c, &result);
+    assert_int_equal(result.verdict, SL_VERDICT_FAIL);
+    assert_string_equal(result.detail, "the reference cannot run it: not this one");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_reference_takes_every_case),
+        cmocka_unit_test_setup_teardown(the_reference_takes_every_case, open_reference, close_reference),
+        cmocka_unit_test_setup_teardown(a_case_that_the_reference_refuses_fails, open_reference, close_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
