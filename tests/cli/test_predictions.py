@@ -87,6 +87,18 @@ def test_classes(t):
     expect('label' not in t.run('predict', 'r', stdin=b'good film\na film\n').err, 'one line begins with its class by chance')
 
 
+def test_text_stays_in_its_line(t):
+    """Names of classes with breaks and tabs, and inputs with tabs, are escapes in a line of text, and themselves elsewhere."""
+    t.write('m.yaml', CLASSES.replace('type: lines', 'type: csv').replace('label: first', 'text: words\n  label: mark').replace(
+        'train.txt', 'train.csv'))
+    t.write('train.csv', 'words,mark\n' + '"a\tfilm","on\ne\tclass"\n' * 3)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    line = t.run('predict', 'r', '--with-input', '-i', 'train.csv').text.splitlines()
+    expect(len(line) == 3 and line[0].split('\t')[0] == 'on\\ne\\tclass' and line[0].endswith('\ta\\tfilm'), line)
+    records = t.run('predict', 'r', '--json', '-i', 'train.csv').text.splitlines()
+    expect(json.loads(records[0])['predictions'][0]['class'] == 'on\ne\tclass', records)
+
+
 def test_probabilities(t):
     t.write('m.yaml', CLASSES)
     t.write('train.txt', 'pos good film\nneg bad film\npos fine plot\nneg awful plot\n' * 3)

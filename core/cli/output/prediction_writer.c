@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/value/json_write.h"
+#include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/output/fields.h"
 #include "interop/npy_write.h"
@@ -118,6 +119,12 @@ static void write_jsonl(struct cli_prediction_writer *w, const struct sl_predict
     sl_buf_append_text(buf, "}\n");
 }
 
+/* A text between tabs: what would end the field or the line is an escape. */
+static void append_field(struct sl_buf *buf, const char *text, size_t bytes)
+{
+    sl_printable_append(buf, text, bytes, "");
+}
+
 /* text: one line per text, with record and score if a record has several. csv: record, rank, score, text. */
 static void write_texts(struct cli_prediction_writer *w, const struct sl_prediction *p)
 {
@@ -136,13 +143,13 @@ static void write_texts(struct cli_prediction_writer *w, const struct sl_predict
         if (csv)
             cli_write_csv_text(buf, t->text, t->bytes);
         else
-            sl_buf_append(buf, t->text, t->bytes);
+            append_field(buf, t->text, t->bytes);
         if (w->with_input && p->input) {
             sl_buf_append_char(buf, csv ? ',' : '\t');
             if (csv)
                 cli_write_csv_text(buf, p->input, p->input_bytes);
             else
-                sl_buf_append(buf, p->input, p->input_bytes);
+                append_field(buf, p->input, p->input_bytes);
         }
         sl_buf_append_char(buf, '\n');
     }
@@ -166,7 +173,7 @@ static void write_plain(struct cli_prediction_writer *w, const struct sl_predict
             if (csv)
                 cli_write_csv_text(buf, name, bytes);
             else
-                sl_buf_append(buf, name, bytes);
+                append_field(buf, name, bytes);
             if (csv || p->rows == 1) {
                 sl_buf_append_text(buf, csv ? "," : "\t");
                 cli_write_number(buf, best < 0 ? NAN : row[best]);
@@ -190,7 +197,7 @@ static void write_plain(struct cli_prediction_writer *w, const struct sl_predict
         return;
     if (w->with_input && p->input) {
         sl_buf_append_char(buf, '\t');
-        sl_buf_append(buf, p->input, p->input_bytes);
+        append_field(buf, p->input, p->input_bytes);
     }
     sl_buf_append_char(buf, '\n');
 }
