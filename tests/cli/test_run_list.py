@@ -207,6 +207,17 @@ def test_delete(t):
     expect(names(t.run('runs', '--json')) == ['a/2'], 'the others stay')
 
 
+def test_delete_takes_a_folder_once(t):
+    """However often it is named; and what its name has for the terminal is an escape."""
+    three_runs(t)
+    shutil.move(t.folder / 'runs/a/2', t.folder / 'out')
+    expect(len(t.run('runs', './out', 'out', t.folder / 'out', 'a', './runs/a/10', '--json').json['runs']) == 2, 'twice')
+    said = t.run('runs', 'delete', 'out', './out', 'a', './runs/a/10', '--yes').err
+    expect(said.count('deleted') == 2 and not (t.folder / 'out').exists() and (t.folder / 'runs/b/1').exists(), said)
+    shutil.move(t.folder / 'runs/b/1', t.folder / 'odd\tand\nnew')
+    t.run('runs', 'delete', './odd\tand\nnew', '--yes').says('deleted ./odd\\tand\\nnew\n')
+
+
 def test_delete_asks_on_a_terminal(t):
     for answer, left in ((b'\n', True), (b'yess\n', True), (b'y\n', False), (b'yes\n', False)):
         folder = make_run(t, f'q{left}{len(answer)}/1', [(1, 2)])

@@ -4,8 +4,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/value/printable.h"
 #include "cli/commands/runs/selection.h"
 #include "runs/removal.h"
+
+enum { SHOWN_BYTES = 8192 }; /* of a folder's name, with escapes */
 
 static int refuse_live(struct cli_context *cli, const struct cli_selection *selection)
 {
@@ -37,10 +40,12 @@ static int remove_runs(struct cli_context *cli, const struct cli_selection *sele
 {
     for (size_t r = 0; r < selection->count; r++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char shown[SHOWN_BYTES];
         seqlstm_status status = sl_run_remove(selection->runs[r], &err);
         if (status != SEQLSTM_OK)
             return cli_fail(cli, status, &err);
-        cli_note(cli, "deleted %s", selection->runs[r]->folder);
+        sl_printable_copy(shown, sizeof shown, selection->runs[r]->folder, strlen(selection->runs[r]->folder), "");
+        cli_note(cli, "deleted %s", shown);
     }
     return CLI_OK;
 }
@@ -48,6 +53,7 @@ static int remove_runs(struct cli_context *cli, const struct cli_selection *sele
 static int remove_if_wanted(struct cli_context *cli, const struct cli_selection *selection)
 {
     double bytes = 0;
+    char shown[SHOWN_BYTES];
     if (selection->count == 0) {
         cli_note(cli, "no run is there that fits");
         return CLI_OK;
@@ -57,8 +63,10 @@ static int remove_if_wanted(struct cli_context *cli, const struct cli_selection 
     int code = refuse_live(cli, selection);
     for (size_t r = 0; r < selection->count && code == CLI_OK; r++) {
         bytes += (double)sl_run_count_bytes(selection->runs[r]);
-        if (!cli_has(cli, "yes"))
-            cli_say(stderr, "  %s\n", selection->runs[r]->folder);
+        if (cli_has(cli, "yes"))
+            continue;
+        sl_printable_copy(shown, sizeof shown, selection->runs[r]->folder, strlen(selection->runs[r]->folder), "");
+        cli_say(stderr, "  %s\n", shown);
     }
     if (code == CLI_OK && !cli_has(cli, "yes") && !ask(selection->count, bytes / 1e6)) {
         cli_note(cli, "nothing was deleted");

@@ -5,6 +5,7 @@
 #include <jansson.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "base/system/file.h"
 #include "base/value/text.h"
@@ -79,10 +80,18 @@ static const struct sl_run_facts *read_elsewhere(struct cli_selection *selection
     return run && sl_run_folder_is_run(word) && sl_run_facts_read(&selection->arena, word, word, run) ? run : NULL;
 }
 
+/* However it is named. */
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct stat one, other;
+    return stat(a, &one) == 0 && stat(b, &other) == 0 && one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 static bool has(const struct cli_selection *selection, const struct sl_run_facts *run)
 {
     for (size_t r = 0; r < selection->count; r++)
-        if (selection->runs[r] == run)
+        if (selection->runs[r] == run ||
+            (selection->elsewhere && is_same_folder(selection->runs[r]->folder, run->folder)))
             return true;
     return false;
 }
@@ -98,7 +107,8 @@ static int take_word(struct cli_context *cli, struct cli_selection *selection, c
             found++;
         }
     const struct sl_run_facts *elsewhere = found ? NULL : read_elsewhere(selection, word);
-    if (elsewhere)
+    selection->elsewhere = selection->elsewhere || elsewhere;
+    if (elsewhere && !has(selection, elsewhere))
         selection->runs[selection->count++] = elsewhere;
     if (found || elsewhere)
         return CLI_OK;

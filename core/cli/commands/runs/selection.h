@@ -31,6 +31,7 @@ struct cli_selection {
     const struct sl_run_facts **runs;  /* in the order of the operands, else by name */
     struct sl_config_entries *configs; /* of each run, for sl_run_value_find */
     size_t count;
+    bool elsewhere; /* a run that is not below the searched folder is among them */
 };
 
 /* Finds the runs that the operands and --where select; without operands, all. Returns CLI_OK, or prints an error and
