@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/value/backend_id.h"
-#include "registry/watch/plugin_text.h"
+#include "base/value/printable.h"
 #include "registry/watch/running.h"
 #include "registry/watch/watch.h"
 
@@ -18,11 +18,13 @@ static bool abi_fits(const struct sl_plugin_kind *kind, const struct sl_plugin_h
                                                                        : head->abi_minor_needed <= kind->abi_minor);
 }
 
+/* The whole text with its escapes; NULL: no memory. */
 static const char *copy_text(struct sl_arena *arena, const char *text)
 {
-    char *copy = sl_arena_strdup(arena, text);
-    if (copy)
-        sl_plugin_text_clean(copy, strlen(copy) + 1);
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, text, strlen(text), "");
+    const char *copy = shown.failed ? NULL : sl_arena_strdup(arena, sl_buf_text(&shown));
+    sl_buf_deinit(&shown);
     return copy;
 }
 
