@@ -259,7 +259,7 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
                                       .slots = b->slots,
                                       .workspace = b->workspace,
                                       .reserve = training ? b->reserve : NULL,
-                                      .packed = b->packed,
+                                      .packed = b->sizes.packed_bytes ? b->packed : NULL,
                                       .step = &b->step};
     if ((training || b->unpacked) && table->weights_pack && b->sizes.packed_bytes)
         check(table->weights_pack(b->op, queue, b->slots, b->packed, &b->step, &err), &err, b->text);
@@ -273,7 +273,7 @@ static void bench_call(struct bench *b, struct seqlstm_queue *queue)
                                         .grads = b->grads,
                                         .workspace = b->workspace,
                                         .reserve = b->reserve,
-                                        .packed = b->packed,
+                                        .packed = b->sizes.packed_bytes ? b->packed : NULL,
                                         .step = &b->step,
                                         .parts = SEQLSTM_BIT_BACKWARD_WEIGHTS |
                                                  (b->c.no_input_grad ? 0 : SEQLSTM_BIT_BACKWARD_INPUTS)};
