@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* seqlstm conformance */
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -335,6 +336,9 @@ static int run(struct state *s)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report;
     if (cli_has(s->cli, "worker")) {
+        if (fcntl(SL_WORKER_IN, F_GETFD) < 0 || fcntl(SL_WORKER_OUT, F_GETFD) < 0)
+            return cli_usage_error(s->cli, "`--worker` is for a process that `conformance` starts, and its pipes are "
+                                           "closed\n  = help: leave the flag out");
         seqlstm_status rc = sl_conformance_work(&s->request, SL_WORKER_IN, SL_WORKER_OUT, &err);
         if (rc == SEQLSTM_OK)
             cli_exit(CLI_OK); /* as any program ends, so that what the plugin registered for the end shows */
@@ -359,8 +363,12 @@ static int run(struct state *s)
 
 static int conformance(struct cli_context *cli)
 {
-    if (cli_is_collectives(cli))
-        return cli_conform_collectives(cli);
+    char *file;
+    if (cli_find_collectives(cli, &file)) {
+        const int status = cli_conform_collectives(cli, file);
+        free(file);
+        return status;
+    }
     for (size_t k = 0; k < sizeof ranks_only / sizeof *ranks_only; k++)
         if (cli_has(cli, ranks_only[k]))
             return cli_usage_error(cli, "`--%s` is for plugins for collectives, such as comm-shm", ranks_only[k]);

@@ -27,12 +27,13 @@ struct state {
     int count, bad;
 };
 
-bool cli_is_collectives(const struct cli_context *cli)
+bool cli_find_collectives(const struct cli_context *cli, char **out_file)
 {
     const char *said = cli->values.operands[0], **files;
     uint32_t count = 0;
     struct sl_arena arena = {0};
     struct sl_search search;
+    *out_file = NULL;
     if (strcmp(said, sl_collectives_builtins[0].id) == 0)
         return true;
     char *path = realpath(said, NULL);
@@ -40,7 +41,10 @@ bool cli_is_collectives(const struct cli_context *cli)
     if (!path && !strchr(said, '/') && sl_search_init(&search, &arena, NULL, 0, false, NULL) == SEQLSTM_OK &&
         sl_search_find(&search, &arena, &sl_collectives_kind, said, &files, &count, NULL) == SEQLSTM_OK)
         found = count > 0;
-    free(path);
+    if (found)
+        *out_file = path;
+    else
+        free(path);
     sl_arena_deinit(&arena);
     return found;
 }
@@ -58,8 +62,8 @@ static void note_result(void *context, const struct sl_collectives_result *resul
                                                 sl_verdict_name(result->verdict), "detail", result->detail, "seconds",
                                                 (double)result->took_ns * 1e-9));
     if (result->report[0] && !s->cli->json)
-        cli_say(stdout, "all_reduce of float32 on %d ranks\n%12s %14s %14s %8s\n%s", s->request.ranks, "bytes", "us",
-                "memcpy us", "ratio", result->report);
+        cli_say(stdout, "all_reduce of float32 on %d rank%s\n%12s %14s %14s %8s\n%s", s->request.ranks,
+                s->request.ranks == 1 ? "" : "s", "bytes", "us", "memcpy us", "ratio", result->report);
 }
 
 static int read_flags(struct state *s)
@@ -209,24 +213,20 @@ static int run(struct state *s)
             cli_write_json(s->cli, json_pack("{s:s,s:s,s:i,s:O}", "schema", "seqlstm.conformance-collectives/1",
                                              "plugin", s->file, "ranks", (int)s->request.ranks, "cases", s->results));
     else
-        cli_say(stdout, "%d case%s on %d ranks: %d passed, %d failed\n", s->count, s->count == 1 ? "" : "s",
-                s->request.ranks, s->count - s->bad, s->bad);
+        cli_say(stdout, "%d case%s on %d rank%s: %d passed, %d failed\n", s->count, s->count == 1 ? "" : "s",
+                s->request.ranks, s->request.ranks == 1 ? "" : "s", s->count - s->bad, s->bad);
     json_decref(s->results);
     return code == CLI_OK && s->bad > 0 ? CLI_FAILURE : code;
 }
 
-int cli_conform_collectives(struct cli_context *cli)
+int cli_conform_collectives(struct cli_context *cli, const char *file)
 {
-    struct state s = {.cli = cli};
-    const char *said = cli->values.operands[0];
-    char *path = strcmp(said, sl_collectives_builtins[0].id) == 0 ? NULL : realpath(said, NULL);
-    s.file = path ? path : said;
+    struct state s = {.cli = cli, .file = file ? file : cli->values.operands[0]};
     int code = read_flags(&s);
     if (code == CLI_OK)
         code = cli_has(cli, "list")                              ? list(cli)
                : cli_has(cli, "rank") || cli_has(cli, "results") ? be_rank(&s)
                                                                  : run(&s);
     free(s.launcher_text);
-    free(path);
     return code;
 }

@@ -7,9 +7,10 @@
 
 struct cli_context;
 
-/* Does the first operand name such a plugin? */
-bool cli_is_collectives(const struct cli_context *cli);
+/* Does the first operand name such a plugin? *out_file is then its real path, which the caller frees, or NULL: its name
+ * is an id. */
+bool cli_find_collectives(const struct cli_context *cli, char **out_file);
 /* Tests it; returns the exit code. */
-int cli_conform_collectives(struct cli_context *cli);
+int cli_conform_collectives(struct cli_context *cli, const char *file);
 
 #endif
