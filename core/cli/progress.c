@@ -63,10 +63,11 @@ static void on_start(void *context, const struct sl_session *session, const stru
     struct sl_buf buf = {0};
     sl_buf_printf(&buf, "run     %s\n", folder);
     if (facts->has_steps)
-        sl_buf_printf(&buf, "data    %lld sequences, %lld steps, longest %lld\n", (long long)facts->records,
-                      (long long)facts->rows, (long long)facts->longest);
+        sl_buf_printf(&buf, "data    %lld sequence%s, %lld step%s, longest %lld\n", (long long)facts->records,
+                      facts->records == 1 ? "" : "s", (long long)facts->rows, facts->rows == 1 ? "" : "s",
+                      (long long)facts->longest);
     else
-        sl_buf_printf(&buf, "data    %lld records\n", (long long)facts->records);
+        sl_buf_printf(&buf, "data    %lld record%s\n", (long long)facts->records, facts->records == 1 ? "" : "s");
     sl_session_write_plan_table(session, plan, view->cli->verbosity == 0, &buf);
     sl_buf_append_char(&buf, '\n');
     if (!buf.failed)
@@ -350,8 +351,8 @@ static void print_weights(const struct sl_run_result *result)
     char epochs[32];
     sl_text_snprintf(epochs, sizeof epochs, "%.4g", train->best_epochs);
     if (train->restored && train->best_update > 0)
-        fprintf(stderr, "\nrestored the best weights, those after %s epochs (update %lld)", epochs,
-                (long long)train->best_update);
+        fprintf(stderr, "\nrestored the best weights, those after %s epoch%s (update %lld)", epochs,
+                train->best_epochs == 1 ? "" : "s", (long long)train->best_update);
     else if (train->restored)
         fprintf(stderr, "\nrestored the best weights");
     else if (result->measured_again)

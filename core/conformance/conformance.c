@@ -280,7 +280,8 @@ seqlstm_status sl_conformance_run(const struct sl_conformance_request *request,
     if (r->failed)
         goto no_memory;
     if (sl_interrupt_get_stop(request->interrupt))
-        rc = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped after %u cases", r->count);
+        rc = seqlstm_error_set(err, SEQLSTM_CANCELLED, __FILE__, __LINE__, "stopped after %u case%s", r->count,
+                               r->count == 1 ? "" : "s");
     goto out;
 no_memory:
     rc = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "out of memory for the conformance report");

@@ -128,9 +128,10 @@ seqlstm_status sl_graph_add_attention(struct sl_builder *b, const struct sl_laye
         query = add_product(b, layer, "query", x, key, -1, true);
     else if (b->tensors[x].features != key)
         return sl_builder_fail(b, layer->place,
-                               "layer `%s` multiplies %lld features of its query with %lld of the encoder; say "
+                               "layer `%s` multiplies %lld feature%s of its query with %lld of the encoder; say "
                                "`score: general`, or make the widths equal",
-                               layer->name, (long long)b->tensors[x].features, (long long)key);
+                               layer->name, (long long)b->tensors[x].features, b->tensors[x].features == 1 ? "" : "s",
+                               (long long)key);
     if (rule == SL_SCORE_ADDITIVE && !b->failed) {
         struct sl_param_spec spec = {
             .initializer = layer->attention.kernel_initializer, .fan_in = key, .fan_out = 1, .fan_units = key};

@@ -253,8 +253,8 @@ void sl_timeline_print_updates(const struct sl_timeline *timeline, const char *h
 {
     char time[32];
     sl_timeline_format_time(timeline->ns / (double)timeline->updates, time, sizeof time);
-    sl_buf_printf(out, "%lld updates of %.0f real steps%s, %s each", (long long)timeline->updates,
-                  (double)timeline->rows / (double)timeline->updates, how, time);
+    sl_buf_printf(out, "%lld update%s of %.0f real steps%s, %s each", (long long)timeline->updates,
+                  timeline->updates == 1 ? "" : "s", (double)timeline->rows / (double)timeline->updates, how, time);
     print_slowdown(&timeline->request.slowdown, out);
 }
 
@@ -291,6 +291,6 @@ void sl_timeline_print_table(const struct sl_timeline *timeline, struct sl_buf *
     print_memory(timeline, out);
     print_kernels(timeline, out);
     if (timeline->dropped > 0)
-        sl_buf_printf(out, "%lld activities did not fit into the recording: profile fewer updates\n",
-                      (long long)timeline->dropped);
+        sl_buf_printf(out, "%lld activit%s did not fit into the recording: profile fewer updates\n",
+                      (long long)timeline->dropped, timeline->dropped == 1 ? "y" : "ies");
 }

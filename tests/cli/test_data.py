@@ -132,7 +132,7 @@ def test_labels_that_train_lacks_are_wrong(t):
     t.write('train.txt', 'Rome\tB-X\nis\tO\n\nold\tI-X\nis\tO\n\nsix\tB-Q\nis\tO\n\n' * 4)
     t.write('test.txt', 'Rome\tB-X\nis\tO\n\nRome\tB-Y\nis\tO\n\nsix\tB-Q\nis\tI-Q\n\n')
     t.write('m.yaml', TAGS)
-    t.run('check', 'm.yaml').says('2 targets have a label that the training split lacks', '`B-Y`, `I-Q`, first in line 4')
+    t.run('check', 'm.yaml').says('2 targets with a label that the training split lacks', '`B-Y`, `I-Q`, first in line 4')
     said = t.run('run', 'm.yaml', '--out', 'r').err
     expect(said.count('`B-Y`') == 1 and said.index('`B-Y`') < said.index('epoch 1'), 'said once, before training')
     metrics = t.run('eval', 'r', '--json').json['metrics']
@@ -152,7 +152,7 @@ def test_targets_that_were_not_observed(t):
     t.run('run', 'ignore.yaml', '--out', 'i').says('without any change')
     metrics = t.run('eval', 'i', '--json').json['metrics']
     expect(metrics == {'loss': 0, 'mse': 0}, metrics)
-    t.run('run', 'fill.yaml', '--out', 'f').says('data.test: 1 missing targets filled in', '`missing: {targets: ignore}`')
+    t.run('run', 'fill.yaml', '--out', 'f').says('data.test: 1 missing target filled in', '`missing: {targets: ignore}`')
     expect(abs(t.run('eval', 'f', '--json').json['metrics']['mse'] - 1 / 3) < 1e-6, 'an invented zero is wrong')
     t.write('fill.yaml', model.replace('type: zero, targets: ignore', 'targets: ignore, type: error'))
     t.run('check', 'fill.yaml')

@@ -196,6 +196,19 @@ def test_masks_leave_what_counts(t):
     expect(mask('file: /x/m.csv    # m.yaml:8', '/x') == 'file: FOLDER/m.csv  # m.yaml:8', 'as the path is long')
 
 
+def test_one_is_singular(t):
+    """In all that is compared as a whole, here, of the server and of wrong model files."""
+    nouns = ('activities|allocations|backends|batches|blocks|buckets|candidates|cases|classes|columns|epochs|errors|features|fields|files|'
+             'groups|inputs|layers|lines|models|numbers|parameters|parts|predictions|processors|prompts|ranks|records|rounds|rows|runs|'
+             'sequences|shards|stages|steps|streams|strings|targets|tensors|threads|times|tokens|units|updates|values|words')
+    plural = re.compile(rf'(?<![\w.,:=/+*^-])1 (?:[a-z]+ )?(?:{nouns})\b(?!:)')
+    expect(plural.search('train: 1 target columns') and plural.search('(1 rows)') and not plural.search('1 row of 3 rows'), plural)
+    bad_models = FOLDER.parents[1] / 'fixtures/models/bad'
+    paths = [*FOLDER.glob('*.txt'), FOLDER.parent / 'serve/exchanges.txt', *bad_models.glob('*.txt')]
+    found = [f'{path.name}: {line.strip()[:100]}' for path in paths for line in path.read_text().splitlines() if plural.search(line)]
+    expect(not found, found)
+
+
 if __name__ == '__main__':
     if '--update' in sys.argv:
         at = sys.argv.index('--update')

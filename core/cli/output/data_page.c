@@ -108,8 +108,8 @@ static void write_histogram(struct sl_buf *out, const char *title, const struct 
     sl_buf_printf(out, "<text text-anchor=\"middle\" x=\"%d\" y=\"%d\">steps</text>\n</svg>\n", LEFT + WIDTH / 2,
                   TOP + HEIGHT + 42);
     if (drawn)
-        sl_buf_printf(out, "<p>Lines: the edges of the %lld buckets of <b>%s</b>.</p>\n", (long long)drawn->edge_count,
-                      drawn->name);
+        sl_buf_printf(out, "<p>Lines: the edges of the %lld bucket%s of <b>%s</b>.</p>\n", (long long)drawn->edge_count,
+                      drawn->edge_count == 1 ? "" : "s", drawn->name);
 }
 
 static void write_strategies(struct sl_buf *out, const struct sl_data_stats *stats, bool measured)
@@ -169,8 +169,9 @@ static void write_cost(struct sl_buf *out, const struct sl_step_cost *cost)
 
 static void write_side(struct sl_buf *out, const char *name, const struct sl_lengths *lengths, int64_t vocabulary)
 {
-    sl_buf_printf(out, "%s%lld real steps, %lld to %lld long, ", name, (long long)lengths->rows,
-                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
+    sl_buf_printf(out, "%s%lld real step%s, %lld to %lld long, ", name, (long long)lengths->rows,
+                  lengths->rows == 1 ? "" : "s", (long long)sl_lengths_get_shortest(lengths),
+                  (long long)sl_lengths_get_longest(lengths));
     sl_html_append_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
     if (vocabulary > 0)
         sl_buf_printf(out, ", vocabulary %lld", (long long)vocabulary);

@@ -70,10 +70,11 @@ static void print_head(const struct sl_ab_report *report, struct sl_buf *out)
     const char *texts[2] = {report->a_text, report->b_text};
     for (int i = 0; i < 2; i++)
         sl_buf_printf(out, "%c  %s (%s %s)\n", 'A' + i, texts[i], facts[i]->id, facts[i]->version);
-    sl_buf_printf(out, "%s, %d batch%s of up to %lld sequences and %lld rows, %d thread%s\n",
+    sl_buf_printf(out, "%s, %d batch%s of up to %lld sequence%s and %lld row%s, %d thread%s\n",
                   report->graph->phase == SL_PHASE_TRAIN ? "training" : "inference", report->batches,
-                  report->batches == 1 ? "" : "es", (long long)report->sequences, (long long)report->rows,
-                  report->threads, report->threads == 1 ? "" : "s");
+                  report->batches == 1 ? "" : "es", (long long)report->sequences, report->sequences == 1 ? "" : "s",
+                  (long long)report->rows, report->rows == 1 ? "" : "s", report->threads,
+                  report->threads == 1 ? "" : "s");
     if (report->separate)
         sl_buf_printf(out, "each side in a process of its own: %s\n", report->separate);
     sl_buf_append_char(out, '\n');

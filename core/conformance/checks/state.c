@@ -171,13 +171,15 @@ void sl_check_memory(struct sl_check *check)
         return;
     int64_t before = host->memory.n_allocs;
     if (run_once(check, runner) && run_once(check, runner) && host->memory.n_allocs != before)
-        sl_check_fail(check, "forward and backward made %lld allocations, expected none",
-                      (long long)(host->memory.n_allocs - before));
+        sl_check_fail(check, "forward and backward made %lld allocation%s, expected none",
+                      (long long)(host->memory.n_allocs - before), host->memory.n_allocs - before == 1 ? "" : "s");
     sl_runner_destroy(runner);
     runner = NULL;
     if (host->memory.live_blocks != blocks || host->memory.live_bytes != bytes)
-        sl_check_fail(check, "%lld blocks (%lld bytes) are still held after everything was destroyed",
-                      (long long)(host->memory.live_blocks - blocks), (long long)(host->memory.live_bytes - bytes));
+        sl_check_fail(check, "%lld block%s (%lld bytes) still held after everything was destroyed",
+                      (long long)(host->memory.live_blocks - blocks),
+                      host->memory.live_blocks - blocks == 1 ? " is" : "s are",
+                      (long long)(host->memory.live_bytes - bytes));
     for (int64_t n = 0; n < ALLOCATIONS_TRIED && check->result->verdict == SL_VERDICT_PASS; n++) {
         err.message[0] = 0;
         host->fail_after = host->memory.n_allocs + n;
@@ -191,8 +193,9 @@ void sl_check_memory(struct sl_check *check)
             sl_check_fail(check, "when allocation %lld failed it returned status %d (%.200s), expected NO_MEMORY",
                           (long long)n, (int)rc, err.message);
         else if (host->memory.live_blocks != blocks)
-            sl_check_fail(check, "when allocation %lld failed it kept %lld blocks", (long long)n,
-                          (long long)(host->memory.live_blocks - blocks));
+            sl_check_fail(check, "when allocation %lld failed it kept %lld block%s", (long long)n,
+                          (long long)(host->memory.live_blocks - blocks),
+                          host->memory.live_blocks - blocks == 1 ? "" : "s");
     }
 }
 

@@ -252,8 +252,9 @@ seqlstm_status sl_table_choose_rows(struct sl_table_read *t, struct seqlstm_erro
     if (t->table.rows == 0 && !t->read->input)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: the table has no rows but its header", t->table.file);
     if (t->kept == 0 && !t->read->input)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: `rows` [%s, %s] selects none of %lld rows", t->table.file,
-                     texts[0] ? texts[0] : "~", texts[1] ? texts[1] : "~", (long long)t->table.rows);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: `rows` [%s, %s] selects none of %lld row%s", t->table.file,
+                     texts[0] ? texts[0] : "~", texts[1] ? texts[1] : "~", (long long)t->table.rows,
+                     t->table.rows == 1 ? "" : "s");
     if (t->group < 0)
         return SEQLSTM_OK;
     SEQLSTM_TRY(check_groups(t, err));

@@ -130,8 +130,8 @@ static seqlstm_status fill_forward(const struct sl_table_read *t, int64_t i, dou
                          "%s:%lld: column `%s` has no value, and none before it to fill from", SL_TABLE_LINE(t, i),
                          names[k]);
         if (limit > 0 && ++runs[k] > limit)
-            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` has no value for more than %lld rows",
-                         SL_TABLE_LINE(t, i), names[k], (long long)limit);
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: column `%s` has no value for more than %lld row%s",
+                         SL_TABLE_LINE(t, i), names[k], (long long)limit, limit == 1 ? "" : "s");
         row[k] = before[k];
     }
     return SEQLSTM_OK;

@@ -180,8 +180,8 @@ static seqlstm_status make_names(struct sl_table *table, const struct sl_table_f
         memmove(table->lines, table->lines + 1, (size_t)table->rows * sizeof *table->lines);
     } else {
         if ((int64_t)given.count != table->columns)
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the rows have %lld fields, but `columns` names %zu",
-                         table->file, (long long)table->columns, given.count);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%s: the rows have %lld field%s, but `columns` names %zu",
+                         table->file, (long long)table->columns, table->columns == 1 ? "" : "s", given.count);
         for (size_t i = 0; i < given.count; i++)
             table->names[i] = (struct sl_cell){given.items[i], strlen(given.items[i])};
     }

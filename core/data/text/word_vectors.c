@@ -65,8 +65,9 @@ static seqlstm_status take_line(const char *path, int64_t number, char *line, co
         return SEQLSTM_OK;
     const char *numbers = find_numbers(line, bytes, dim);
     if (numbers == NULL)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a word and %lld numbers, expected `dim: %lld` of them", path,
-                     (long long)number, (long long)(count_fields(line) - 1), (long long)dim);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a word and %lld number%s, expected `dim: %lld` of them", path,
+                     (long long)number, (long long)(count_fields(line) - 1), count_fields(line) == 2 ? "" : "s",
+                     (long long)dim);
     int32_t id = sl_vocabulary_find(vocabulary, line, (size_t)(numbers - line) - 1);
     if (id < 0 || seen[id])
         return SEQLSTM_OK;
@@ -81,8 +82,8 @@ static seqlstm_status check_width(const char *path, int64_t number, const char *
 {
     int64_t width = count_fields(line) - 1;
     if (width > dim)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a word and %lld numbers, expected `dim: %lld` of them", path,
-                     (long long)number, (long long)width, (long long)dim);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a word and %lld number%s, expected `dim: %lld` of them", path,
+                     (long long)number, (long long)width, width == 1 ? "" : "s", (long long)dim);
     return SEQLSTM_OK;
 }
 

@@ -188,10 +188,12 @@ static void write_memory(const struct sl_plan *plan, const struct sl_plan_beside
         sl_buf_append_text(out, "        (the peak was reached while reading files and timing backends; "
                                 "the run itself needs less)\n");
     if (envelope->steps > 0)
-        sl_buf_printf(out, "batch   at most %lld sequences, %lld steps, %lld rows\n", (long long)envelope->sequences,
-                      (long long)envelope->steps, (long long)envelope->rows);
+        sl_buf_printf(out, "batch   at most %lld sequence%s, %lld step%s, %lld row%s\n", (long long)envelope->sequences,
+                      envelope->sequences == 1 ? "" : "s", (long long)envelope->steps, envelope->steps == 1 ? "" : "s",
+                      (long long)envelope->rows, envelope->rows == 1 ? "" : "s");
     else
-        sl_buf_printf(out, "batch   at most %lld rows\n", (long long)envelope->sequences);
+        sl_buf_printf(out, "batch   at most %lld row%s\n", (long long)envelope->sequences,
+                      envelope->sequences == 1 ? "" : "s");
 }
 
 static void write_copies(const struct sl_plan *plan, struct sl_buf *out)

@@ -50,8 +50,8 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
                central = parallel->reduce.how == SL_REDUCE_CENTRAL;
     if (parallel->shards > 0 && parallel->shards < parallel->data)
         sl_reader_report(reader, "E0323", shards, "use at least as many shards as ranks", NULL,
-                         "%lld shards are too few for %lld ranks", (long long)parallel->shards,
-                         (long long)parallel->data);
+                         "%lld shard%s too few for %lld ranks", (long long)parallel->shards,
+                         parallel->shards == 1 ? " is" : "s are", (long long)parallel->data);
     if (parallel->shards > 0 && (rounds || central))
         sl_reader_report(reader, "E0323", reduce, "remove `reduce`, or `shards`", NULL,
                          "`shards` adds gradients in float32 on all ranks, so `reduce` cannot change that");
@@ -64,8 +64,8 @@ void sl_model_check_parallel(struct sl_reader *reader, const struct sl_node *roo
                          "possible");
     if (parallel->data * parallel->pipeline > SL_RANKS_MOST)
         sl_reader_report(reader, "E0323", sl_reader_get_place(node, "pipeline"), "use fewer", NULL,
-                         "%lld groups of %lld ranks are more than %d ranks", (long long)parallel->data,
-                         (long long)parallel->pipeline, SL_RANKS_MOST);
+                         "%lld group%s of %lld ranks are more than %d ranks", (long long)parallel->data,
+                         parallel->data == 1 ? "" : "s", (long long)parallel->pipeline, SL_RANKS_MOST);
     if (parallel->data == 1 && (rounds || central))
         sl_reader_report(reader, "E0205", reduce, "give `data` a number of ranks, or remove `reduce`", NULL,
                          "`reduce` has no effect where no ranks share a batch");

@@ -193,8 +193,9 @@ static struct edge infer_attention(const struct inference *in, const struct sl_l
     bool widths = query.width > 0 && memory.width > 0;
     if (widths && products && query.width != memory.width)
         sl_reader_report(in->reader, "E0315", layer->place, "use `score: general`, or make the widths equal", NULL,
-                         "%s multiplies %lld features of its query with %lld of %s", layer->name,
-                         (long long)query.width, (long long)memory.width, in->layers[last].name);
+                         "%s multiplies %lld feature%s of its query with %lld of %s", layer->name,
+                         (long long)query.width, query.width == 1 ? "" : "s", (long long)memory.width,
+                         in->layers[last].name);
     return (struct edge){SL_SHAPE_SEQUENCE, widths ? query.width + memory.width : UNKNOWN};
 }
 
@@ -205,10 +206,12 @@ static void check_tie(const struct inference *in, const struct sl_layer *layer, 
     const struct sl_layer *embedding = &in->layers[layer->dense.tie_layer];
     if (input.width > 0 && embedding->embedding.dim > 0 && input.width != embedding->embedding.dim)
         sl_reader_report(in->reader, "E0305", sl_layer_find_option_place(layer, "tie"),
-                         sl_reader_printf(in->reader, "put a dense layer of %lld units before %s",
-                                          (long long)embedding->embedding.dim, layer->name),
-                         NULL, "%s gets %lld features, but the vectors of %s have %lld", layer->name,
-                         (long long)input.width, embedding->name, (long long)embedding->embedding.dim);
+                         sl_reader_printf(in->reader, "put a dense layer of %lld unit%s before %s",
+                                          (long long)embedding->embedding.dim, embedding->embedding.dim == 1 ? "" : "s",
+                                          layer->name),
+                         NULL, "%s gets %lld feature%s, but the vectors of %s have %lld", layer->name,
+                         (long long)input.width, input.width == 1 ? "" : "s", embedding->name,
+                         (long long)embedding->embedding.dim);
 }
 
 /* If a sequence has one row, `mask: sequence` has no effect. */

@@ -24,8 +24,9 @@ static seqlstm_status check_prompt(const struct sl_job *job, const struct sl_pro
     const int64_t most = job->model->text_steps;
     if (prompt->count > most || job->completion->most > most - prompt->count)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "a prompt of %lld tokens and `max_tokens` %lld are more than %lld, the limit --max-steps",
-                     (long long)prompt->count, (long long)job->completion->most, (long long)most);
+                     "a prompt of %lld token%s and `max_tokens` %lld are more than %lld, the limit --max-steps",
+                     (long long)prompt->count, prompt->count == 1 ? "" : "s", (long long)job->completion->most,
+                     (long long)most);
     return SEQLSTM_OK;
 }
 
@@ -72,8 +73,8 @@ static seqlstm_status read_prompts(struct sl_job *job, json_t *value, struct seq
     if (!json_is_string(value) && !json_is_array(value))
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "`prompt` is missing: a text, token ids, or a list of such");
     if ((int64_t)count > SL_CHOICES_MOST / completion->each)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%zu prompts with n %lld are more than %d choices", count,
-                     (long long)completion->each, SL_CHOICES_MOST);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%zu prompt%s with n %lld are more than %d choices", count,
+                     count == 1 ? "" : "s", (long long)completion->each, SL_CHOICES_MOST);
     completion->prompts = calloc(count, sizeof *completion->prompts);
     if (completion->prompts == NULL)
         return fail_memory(err);

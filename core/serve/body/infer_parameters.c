@@ -62,9 +62,10 @@ seqlstm_status sl_infer_read_parameters(struct sl_job *job, json_t *root, struct
 seqlstm_status sl_infer_check_stream(const struct sl_job *job, struct seqlstm_error *err)
 {
     if (job->stream_id && (job->count != 1 || job->rows < 1))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "a request with a `sequence_id` is one sequence of at least one step, and this has %lld sequences "
-                     "and %lld steps",
-                     (long long)job->count, (long long)job->rows);
+        SEQLSTM_FAIL(
+            err, SEQLSTM_INVALID_ARGUMENT,
+            "a request with a `sequence_id` is one sequence of at least one step, and this has %lld sequence%s "
+            "and %lld step%s",
+            (long long)job->count, job->count == 1 ? "" : "s", (long long)job->rows, job->rows == 1 ? "" : "s");
     return SEQLSTM_OK;
 }

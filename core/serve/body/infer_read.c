@@ -179,11 +179,11 @@ static seqlstm_status read_numbers(const struct tensor *tensor, struct sink *sin
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "number %lld of `%.60s` does not fit into float32",
                      (long long)sink->count + 1, tensor->name);
     if (sink->floats)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `%.60s` are not %lld numbers, as its shape says",
-                     tensor->name, (long long)sink->most);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `%.60s` are not %lld number%s, as its shape says",
+                     tensor->name, (long long)sink->most, sink->most == 1 ? "" : "s");
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                 "the data of `%.60s` are not %lld whole numbers of at least 0 and below %lld", tensor->name,
-                 (long long)sink->most, (long long)sink->limit);
+                 "the data of `%.60s` are not %lld whole number%s of at least 0 and below %lld", tensor->name,
+                 (long long)sink->most, sink->most == 1 ? "" : "s", (long long)sink->limit);
 }
 
 /* ---- inputs ------------------------------------------------------------------------------------------------ */
@@ -300,8 +300,8 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%s",
                      job->model->reads_text ? "the datatype of `text` is BYTES" : "the model reads no text");
     if (tensor->binary == NULL && (int64_t)json_array_size(tensor->data) != tensor->elems)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld strings, as its shape says",
-                     (long long)tensor->elems);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld string%s, as its shape says",
+                     (long long)tensor->elems, tensor->elems == 1 ? "" : "s");
     job->count = tensor->elems;
     if (job->model->decodes)
         SEQLSTM_TRY(make_texts(job, err));
@@ -312,8 +312,8 @@ static seqlstm_status read_texts(struct sl_job *job, const struct tensor *tensor
         const char *text = NULL;
         size_t bytes = 0;
         if (!find_text(tensor, k, &at, &text, &bytes))
-            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld strings, as its shape says",
-                         (long long)tensor->elems);
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the data of `text` are not %lld string%s, as its shape says",
+                         (long long)tensor->elems, tensor->elems == 1 ? "" : "s");
         SEQLSTM_TRY(job->model->decodes ? keep_text(job, k, text, bytes, err) : add_text(job, k, text, bytes, err));
     }
     if (tensor->binary && at < tensor->binary_bytes)

@@ -68,7 +68,8 @@ seqlstm_status sl_choice_take(const struct sl_job *job, struct sl_choice *choice
     struct sl_next_token_rule rule = completion->rule;
     const uint32_t position = (uint32_t)(choice->prompt->count + choice->drawn);
     if (!isfinite(probabilities[0])) /* of a softmax: none of the row is a number */
-        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u tokens are not numbers", position);
+        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u token%s are not numbers", position,
+                     position == 1 ? "" : "s");
     const int32_t before = choice->drawn ? choice->token : choice->prompt->ids[choice->prompt->count - 1];
     rule.key = choice->key;
     choice->token = sl_next_token_draw(&rule, probabilities, job->model->output_features, position, candidates);

@@ -90,8 +90,8 @@ static seqlstm_status open(struct sl_stream_table *table, const struct sl_job *j
                            struct seqlstm_error *err)
 {
     if (table->count >= table->most)
-        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%lld streams are open, and there may be no more",
-                     (long long)table->count);
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%lld stream%s open, and there may be no more", (long long)table->count,
+                     table->count == 1 ? " is" : "s are");
     struct sl_served_stream *stream = calloc(1, sizeof *stream);
     char *id = strdup(job->stream_id);
     seqlstm_status status = SEQLSTM_OK;

@@ -9,11 +9,14 @@
 
 static const char *const names[SL_SPLIT_COUNT] = {"data.train", "data.valid", "data.test"};
 
+/* "data.train: 2 sequences dropped": the count of `what`, more than one of which end in an s, and what happens to them.
+ */
 static void note(const struct sl_session *session, enum sl_log_level level, const char *name, int64_t count,
-                 const char *what)
+                 const char *what, const char *text)
 {
     if (count > 0)
-        sl_log_printf(session->options.log, level, "%s: %lld %s", name, (long long)count, what);
+        sl_log_printf(session->options.log, level, "%s: %lld %s%s%s", name, (long long)count, what,
+                      count == 1 ? "" : "s", text);
 }
 
 void sl_session_note_split(const struct sl_session *session, enum sl_split split, const struct sl_dataset *data)
@@ -26,7 +29,7 @@ static void note_labels(const struct sl_session *session, const char *name, cons
 {
     enum { SHOWN = 5 };
     const int32_t labels = sl_dataset_count_unknown_labels(data);
-    const int64_t line = sl_dataset_get_unknown_line(data);
+    const int64_t line = sl_dataset_get_unknown_line(data), targets = sl_dataset_get_counts(data)->unknown_labels;
     struct sl_buf list = {0};
     for (int32_t k = 0; k < labels && k < SHOWN; k++)
         sl_buf_printf(&list, "%s`%.60s`", k ? ", " : "", sl_dataset_get_unknown_label(data, k));
@@ -35,9 +38,8 @@ static void note_labels(const struct sl_session *session, const char *name, cons
     if (labels > 0 && !list.failed)
         sl_log_printf(
             session->options.log, SL_LOG_WARN,
-            "%s: %lld targets have a label that the training split lacks and count as wrong, outside the loss "
-            "(%s)",
-            name, (long long)sl_dataset_get_counts(data)->unknown_labels, sl_buf_text(&list));
+            "%s: %lld target%s with a label that the training split lacks: counted as wrong, outside the loss (%s)",
+            name, (long long)targets, targets == 1 ? "" : "s", sl_buf_text(&list));
     sl_buf_deinit(&list);
 }
 
@@ -48,30 +50,36 @@ void sl_session_note_data(const struct sl_session *session, const char *name, co
     if (problem)
         sl_log_printf(session->options.log, SL_LOG_WARN,
                       "%s: the token cache cannot be used, so the text is tokenized in memory: %s", name, problem);
-    note(session, SL_LOG_WARN, name, counts->dropped_records, "sequences dropped (`on_overflow: drop`)");
-    note(session, SL_LOG_WARN, name, counts->truncated_records, "sequences cut short (`on_overflow: truncate`)");
+    note(session, SL_LOG_WARN, name, counts->dropped_records, "sequence", " dropped (`on_overflow: drop`)");
+    note(session, SL_LOG_WARN, name, counts->truncated_records, "sequence", " cut short (`on_overflow: truncate`)");
     if (counts->split_records > 0)
-        sl_log_printf(session->options.log, SL_LOG_WARN,
-                      "%s: %lld sequences split into %lld parts (`on_overflow: split`)", name,
-                      (long long)counts->split_records, (long long)counts->parts);
-    note(session, SL_LOG_WARN, name, counts->whole_groups,
-         "series: `split` takes whole groups, not the end of each (the same `file` with other `rows` does)");
-    note(session, SL_LOG_WARN, name, counts->short_groups, "series shorter than one window left out");
-    note(session, SL_LOG_INFO, name, counts->missing_values, "missing values (treated as `missing:` says)");
-    note(session, SL_LOG_INFO, name, counts->dropped_table_rows, "rows left out (`missing: drop`)");
-    note(session, SL_LOG_WARN, name, counts->filled_targets,
-         "missing targets filled in as `missing:` says: loss and metrics count them as if they had been observed "
-         "(`missing: {targets: ignore}` leaves them out)");
-    note(session, SL_LOG_WARN, name, counts->no_predictions,
-         "records without a prediction: `missing: drop` drops a row that they need, or they reach over a gap in time");
-    note(session, SL_LOG_WARN, name, counts->constant_targets,
-         "target columns without any change: a constant predicts them, and nothing is learned");
+        sl_log_printf(
+            session->options.log, SL_LOG_WARN, "%s: %lld sequence%s split into %lld parts (`on_overflow: split`)", name,
+            (long long)counts->split_records, counts->split_records == 1 ? "" : "s", (long long)counts->parts);
+    if (counts->whole_groups > 0) /* one series, two series */
+        sl_log_printf(
+            session->options.log, SL_LOG_WARN,
+            "%s: %lld "
+            "series: `split` takes whole groups, not the end of each (the same `file` with other `rows` does)",
+            name, (long long)counts->whole_groups);
+    if (counts->short_groups > 0)
+        sl_log_printf(session->options.log, SL_LOG_WARN, "%s: %lld series shorter than one window left out", name,
+                      (long long)counts->short_groups);
+    note(session, SL_LOG_INFO, name, counts->missing_values, "missing value", " (treated as `missing:` says)");
+    note(session, SL_LOG_INFO, name, counts->dropped_table_rows, "row", " left out (`missing: drop`)");
+    note(session, SL_LOG_WARN, name, counts->filled_targets, "missing target",
+         " filled in as `missing:` says: loss and metrics count what was filled in as if it had been "
+         "observed (`missing: {targets: ignore}` leaves it out)");
+    note(session, SL_LOG_WARN, name, counts->no_predictions, "record",
+         " without a prediction: `missing: drop` drops a row that is needed, or there is a gap in time");
+    note(session, SL_LOG_WARN, name, counts->constant_targets, "target column",
+         " without any change: a constant predicts that, and nothing is learned");
     note_labels(session, name, data);
-    note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown tokens read as <unk>");
+    note(session, SL_LOG_INFO, name, counts->unknown_tokens, "unknown token", " read as <unk>");
 }
 
 void sl_session_note_batches(const struct sl_session *session, enum sl_split split, const struct sl_batcher *batcher)
 {
-    note(session, SL_LOG_INFO, names[split], sl_batcher_get_lost_rows(batcher),
-         "steps at the end of the text left out: they do not fill the parallel streams");
+    note(session, SL_LOG_INFO, names[split], sl_batcher_get_lost_rows(batcher), "step",
+         " at the end of the text left out: too few to fill the parallel streams");
 }

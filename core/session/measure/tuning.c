@@ -75,9 +75,9 @@ void sl_session_save_costs(struct sl_session *session, const struct sl_plan *pla
     const char *folder = sl_cost_cache_find_folder(session->costs);
     const bool compared = plan->whole_steps.source == SL_COST_MEASURED;
     if (plan->timed > 0 || compared)
-        sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG, "timed %d candidates%s in %.1f s%s%s",
-                      plan->timed, compared ? " and whole steps of two plans" : "", plan->timed_seconds,
-                      folder ? "; later runs find the results in " : "", folder ? folder : "");
+        sl_log_printf(log, plan->timed_seconds > 1 ? SL_LOG_INFO : SL_LOG_DEBUG, "timed %d candidate%s%s in %.1f s%s%s",
+                      plan->timed, plan->timed == 1 ? "" : "s", compared ? " and whole steps of two plans" : "",
+                      plan->timed_seconds, folder ? "; later runs find the results in " : "", folder ? folder : "");
 }
 
 void sl_session_measure_process(struct sl_plan *plan)

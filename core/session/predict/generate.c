@@ -36,8 +36,8 @@ static seqlstm_status feed(struct generator *g, const int32_t *ids, int64_t coun
     SEQLSTM_TRY(sl_stream_find_last(g->context, out_probabilities, err));
     g->position += (uint32_t)count;
     if (!isfinite(**out_probabilities)) /* of a softmax: none of the row is a number */
-        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u tokens are not numbers",
-                     (unsigned)g->position);
+        SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "the model's probabilities after %u token%s are not numbers",
+                     (unsigned)g->position, g->position == 1 ? "" : "s");
     return SEQLSTM_OK;
 }
 

@@ -95,6 +95,8 @@ void sl_session_note_decoding(const struct sl_session *session, const struct sl_
     struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
     double seconds = (double)totals.ns * 1e-9;
     if (totals.ns > 0)
-        sl_log_printf(session->options.log, SL_LOG_INFO, "decoded %lld inputs to %lld tokens in %.2f s: %.0f tokens/s",
-                      (long long)totals.sequences, (long long)totals.tokens, seconds, (double)totals.tokens / seconds);
+        sl_log_printf(session->options.log, SL_LOG_INFO,
+                      "decoded %lld input%s to %lld token%s in %.2f s: %.0f tokens/s", (long long)totals.sequences,
+                      totals.sequences == 1 ? "" : "s", (long long)totals.tokens, totals.tokens == 1 ? "" : "s",
+                      seconds, (double)totals.tokens / seconds);
 }

@@ -76,8 +76,8 @@ static seqlstm_status check_ranks(const struct sl_session *session, int32_t rank
             (long long)parallel->data, stages, sl_parallel_count_ranks(parallel), ranks == 1 ? "is" : "are", ranks,
             replicas);
     if (parallel->shards > 0)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%d ranks were started for %lld shards; use at most as many ranks",
-                     ranks, (long long)parallel->shards);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "%d ranks were started for %lld shard%s; use at most as many ranks",
+                     ranks, (long long)parallel->shards, parallel->shards == 1 ? "" : "s");
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                  "`parallel: {data: %lld}` divides each batch among %lld ranks, and there %s %d; use --set "
                  "parallel.data=%d, or `shards`, with which the number of ranks changes nothing",

@@ -29,9 +29,10 @@ static void write_lengths(const struct sl_lengths *lengths, struct sl_buf *out)
     int64_t most = 0;
     for (int b = 0; b < lengths->bin_count; b++)
         most = lengths->bins[b].records > most ? lengths->bins[b].records : most;
-    sl_buf_printf(out, "<h2>Lengths</h2>\n<p>%lld training sequence%s of %lld to %lld steps, ",
+    sl_buf_printf(out, "<h2>Lengths</h2>\n<p>%lld training sequence%s of %lld to %lld step%s, ",
                   (long long)lengths->records, lengths->records == 1 ? "" : "s",
-                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths));
+                  (long long)sl_lengths_get_shortest(lengths), (long long)sl_lengths_get_longest(lengths),
+                  sl_lengths_get_longest(lengths) == 1 ? "" : "s");
     sl_html_append_number(out, "mean %.1f", sl_lengths_get_mean(lengths));
     sl_buf_append_text(out, "</p>\n<div class=\"scroll\"><table class=\"counts\"><tr><th>steps</th><th>sequences</th>"
                             "<th>share</th><th></th></tr>\n");

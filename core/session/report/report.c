@@ -111,7 +111,8 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
         most = timing[c].rows > most ? timing[c].rows : most;
     if (train->made == 0 || (padded && train->made != train->progress.updates))
         return; /* steps before a resume are not in these rows */
-    sl_buf_printf(out, "<h2>Padding</h2>\n<p>Training processed %lld real steps. ", (long long)train->progress.tokens);
+    sl_buf_printf(out, "<h2>Padding</h2>\n<p>Training processed %lld real step%s. ", (long long)train->progress.tokens,
+                  train->progress.tokens == 1 ? "" : "s");
     if (padded)
         sl_buf_printf(out, "<code>pad_to</code> made %lld rows of them, of which %lld are padding.</p>\n",
                       (long long)most, (long long)(most - train->progress.tokens));
@@ -141,6 +142,7 @@ static void write_config(struct sl_buf *out, const struct sl_session *session)
 
 void sl_report_write(const struct sl_session *session, const struct sl_run_result *result)
 {
+    const struct sl_progress *progress = &result->train.progress;
     struct sl_buf out = {0}, table = {0};
     json_t *rows = sl_metric_rows_read(session->folder);
     struct sl_buf styles = {0};
@@ -152,9 +154,9 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     sl_html_append_text(&out, session->model->name);
     sl_buf_append_text(&out, "</h1>\n<p>");
     sl_html_append_text(&out, session->folder);
-    sl_buf_printf(&out, ": %lld updates, ", (long long)result->train.progress.updates);
-    sl_html_append_number(&out, "%.4g epochs, ", result->train.progress.epochs);
-    sl_html_append_number(&out, "%.3g seconds, ended by ", result->train.progress.seconds);
+    sl_buf_printf(&out, ": %lld update%s, ", (long long)progress->updates, progress->updates == 1 ? "" : "s");
+    sl_html_append_number(&out, progress->epochs == 1 ? "%.4g epoch, " : "%.4g epochs, ", progress->epochs);
+    sl_html_append_number(&out, "%.3g seconds, ended by ", progress->seconds);
     sl_buf_printf(&out, "%s</p>\n", sl_train_end_get_name(result->train.end));
     write_metrics(&out, result);
     sl_report_write_curves(&out, rows, result->train.restored ? result->train.best_update : 0);

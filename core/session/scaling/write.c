@@ -115,8 +115,8 @@ static void write_sources(const struct sl_scaling_report *report, const char *be
                                           : "All ranks share the batch of the model.");
     for (int32_t r = 0; r < report->count; r++)
         if (report->rows[r].idle > 0) {
-            sl_buf_printf(out, "%sFrom %d ranks on some have nothing to do, since batches have too few sequences.",
-                          between, report->rows[r].ranks);
+            sl_buf_printf(out, "%sFrom %d rank%s on some have nothing to do, since batches have too few sequences.",
+                          between, report->rows[r].ranks, report->rows[r].ranks == 1 ? "" : "s");
             break;
         }
 }

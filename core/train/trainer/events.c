@@ -179,8 +179,8 @@ bool sl_trainer_judge_sums(struct sl_trainer *trainer, const struct sl_metric_ru
     const struct sl_train_state *state = &trainer->state;
     char why[128] = "";
     if (state->skipped > 0)
-        sl_text_snprintf(why, sizeof why, "; %" PRId64 " of %" PRId64 " updates were skipped", state->skipped,
-                         state->updates);
+        sl_text_snprintf(why, sizeof why, "; %" PRId64 " of %" PRId64 " update%s skipped", state->skipped,
+                         state->updates, state->updates == 1 ? " was" : "s were");
     else if (sums->loss_weight == 0)
         sl_text_snprintf(why, sizeof why, ": no row counts, because all have weight 0 or no target");
     sl_text_snprintf(trainer->reason, sizeof trainer->reason, "the %s of the last %s is %s%s", unsound->name,

@@ -151,9 +151,9 @@ def test_refusals(t):
                              ([('text', 'BYTES', [1], ['a'])], 'reads no text')):
             status, _, data = server.infer('tiny', inputs)
             expect(status == 400 and text in json.loads(data)['error'], (inputs, data))
-        for inputs, text in (([('x', 'INT32', [1], [10 ** 6])], 'whole numbers'), ([('x', 'INT32', [1], [0.5])], 'whole'),
+        for inputs, text in (([('x', 'INT32', [1], [10 ** 6])], '1 whole number of'), ([('x', 'INT32', [1], [0.5])], 'whole'),
                              ([('x', 'FP32', [1], [1])], 'ids'), ([('text', 'BYTES', [2], ['a'])], '2 strings'),
-                             ([('text', 'BYTES', [1], [1])], '1 strings')):
+                             ([('text', 'BYTES', [1], [1])], '1 string,')):
             status, _, data = server.infer('classes', inputs)
             expect(status == 400 and text in json.loads(data)['error'], (inputs, data))
         expect(server.infer('tiny', [x], outputs=[{'name': 'label'}])[0] == 400, 'an output that is not there')

@@ -144,7 +144,7 @@ def test_streams_have_limits(t):
         y(server, 'steps', one, 3, True)
         for parameters, text in (({'sequence_start': True}, 'need a `sequence_id`'), ({'sequence_id': -1}, 'at least 0'),
                                  ({'sequence_id': 'x' * 300}, 'at most 256'), ({'sequence_id': 1, 'sequence_start': 1}, 'neither true nor'),
-                                 ({'timeout': 1}, 'no parameter `timeout`'), ({'sequence_id': 1}, '1 sequences and 0 steps')):
+                                 ({'timeout': 1}, 'no parameter `timeout`'), ({'sequence_id': 1}, '1 sequence and 0 steps')):
             status, _, data = server.infer('steps', [('x', 'FP32', [0, 2], [])], parameters=parameters)
             expect(status == 400 and text in json.loads(data)['error'], (parameters, data))
 

@@ -243,8 +243,7 @@ static void what_differs_from_call_to_call_is_named(void **state)
         {"dense:threads:R5I2O3:f32:flat", "one member computes something else", "1 member: y[0, 0] is "},
         {"dense:threads:R5I2O3:f32:flat", "two members compute something else", "2 members: y[0, 0] is "},
         {"dense:threads:R5I2O3:f32:flat", "three members compute something else", "3 members: y[0, 0] is "},
-        {"dense:memory:R5I2O3:f32:flat", "a failed operation keeps memory",
-         "when allocation 1 failed it kept 1 blocks"},
+        {"dense:memory:R5I2O3:f32:flat", "a failed operation keeps memory", "when allocation 1 failed it kept 1 block"},
         {"dense:memory:R5I2O3:f32:flat", "a failed operation has another status",
          "when allocation 1 failed it returned status "},
     };

@@ -238,7 +238,7 @@ static void test_missing(void **state)
     data_expect_failure(CSV("inputs: [a], targets: [b]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "train.csv:3: column `a` has no value");
     data_expect_failure(CSV("inputs: [a], targets: [b], missing: {type: forward_fill, limit: 1}"), MODEL_DENSE, MSE,
-                        SEQLSTM_CORRUPT_DATA, "train.csv:4: column `a` has no value for more than 1 rows");
+                        SEQLSTM_CORRUPT_DATA, "train.csv:4: column `a` has no value for more than 1 row");
     data_write("train.csv", "a,b\n,1\n3,2\n");
     data_expect_failure(CSV("inputs: [a], targets: [b], missing: forward_fill"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "train.csv:2: column `a` has no value, and none before it");

@@ -161,9 +161,9 @@ static void test_vectors(void **state)
         assert_int_equal(load_vectors(cases[i].text, NULL, &err), found);
     }
     static const char *const wrong[][2] = {
-        {"a 1\n", ":1: a word and 1 numbers"},
+        {"a 1\n", ":1: a word and 1 number,"},
         {"a 1 2\nd 1 x\n", ":2: `x` is not"},
-        {"a 1 2\n3 2\n", ":2: a word and 1 numbers"}, /* only the first line may be a header */
+        {"a 1 2\n3 2\n", ":2: a word and 1 number,"}, /* only the first line may be a header */
         {"a 1 2 3\n", ":1: a word and 3"},
         {"2 2\na 1 nan\n", ":2: `nan` is not"},
         {"", "is empty"},

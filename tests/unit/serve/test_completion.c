@@ -270,7 +270,7 @@ static void test_what_is_no_number_is_refused(void **state)
         probabilities[k] = NAN;
     reset(&w, 3);
     assert_int_equal(sl_choice_take(&w.job, &w.choice, probabilities, NULL, &err), SEQLSTM_NUMERIC);
-    assert_non_null(strstr(err.message, "after 1 tokens are not numbers"));
+    assert_non_null(strstr(err.message, "after 1 token are not numbers"));
     assert_int_equal(w.choice.drawn, 0);
     end(&w);
 }

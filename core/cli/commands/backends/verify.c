@@ -63,10 +63,11 @@ static void print_table(const struct sl_verify_report *report, struct sl_buf *ou
         explain(j, phase, out);
     }
     struct sl_envelope batch = sl_verify_report_get_batch(report);
-    sl_buf_printf(out, "\n%d passed, %d failed, %d unsupported, %d undecided; batch of %lld sequences, %lld rows\n",
+    const int64_t rows = batch.rows > 0 ? batch.rows : batch.sequences;
+    sl_buf_printf(out, "\n%d passed, %d failed, %d unsupported, %d undecided; batch of %lld sequence%s, %lld row%s\n",
                   passed, sl_verify_report_get_failures(report), unsupported,
                   count - passed - unsupported - sl_verify_report_get_failures(report), (long long)batch.sequences,
-                  (long long)(batch.rows > 0 ? batch.rows : batch.sequences));
+                  batch.sequences == 1 ? "" : "s", (long long)rows, rows == 1 ? "" : "s");
 }
 
 static int report_result(struct cli_context *cli, const struct sl_verify_report *report)

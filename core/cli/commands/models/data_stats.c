@@ -120,8 +120,8 @@ static void write_columns(struct sl_buf *buf, const struct sl_columns *columns)
     enum { SHOWN = 50 };
     if (columns->count == 0)
         return;
-    sl_buf_printf(buf, "columns of %lld rows\n  %-20s %-13s %8s  %s\n", (long long)columns->rows, "name", "use",
-                  "missing", "values");
+    sl_buf_printf(buf, "columns of %lld row%s\n  %-20s %-13s %8s  %s\n", (long long)columns->rows,
+                  columns->rows == 1 ? "" : "s", "name", "use", "missing", "values");
     for (int32_t c = 0; c < columns->count && c < SHOWN; c++) {
         const struct sl_column *column = &columns->items[c];
         sl_buf_printf(buf, "  %-20s %-13s %8lld  ", column->name, column->use, (long long)column->missing);

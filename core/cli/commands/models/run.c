@@ -72,14 +72,15 @@ static void note_ended(const struct cli_context *cli, const struct sl_session *s
     const char *folder = result->folder, *lead = "nothing was trained: the run had already ended";
     if (result->train.end == SL_END_EPOCHS)
         cli_note(cli,
-                 "%s, after the %lld epochs of `train.epochs`\n  = help: `seqlstm resume %s --set train.epochs=%lld` "
+                 "%s, after the %lld epoch%s of `train.epochs`\n  = help: `seqlstm resume %s --set train.epochs=%lld` "
                  "trains on",
-                 lead, (long long)train->epochs, folder, (long long)(2 * train->epochs));
+                 lead, (long long)train->epochs, train->epochs == 1 ? "" : "s", folder, (long long)(2 * train->epochs));
     else if (result->train.end == SL_END_UPDATES)
         cli_note(cli,
-                 "%s, after the %lld updates of `train.updates`\n  = help: `seqlstm resume %s --set "
+                 "%s, after the %lld update%s of `train.updates`\n  = help: `seqlstm resume %s --set "
                  "train.updates=%lld` trains on",
-                 lead, (long long)train->updates, folder, (long long)(2 * train->updates));
+                 lead, (long long)train->updates, train->updates == 1 ? "" : "s", folder,
+                 (long long)(2 * train->updates));
     else if (result->train.end == SL_END_EARLY_STOPPING)
         cli_note(cli,
                  "%s, by early stopping with a patience of %lld\n  = help: `seqlstm resume %s --set "

@@ -38,7 +38,8 @@ static void write_entries(struct cli_context *cli, const struct sl_safetensors *
         sl_buf_append_text(buf, cli->json ? "}" : "\n");
     }
     if (!cli->json)
-        sl_buf_printf(buf, "%d tensors, %lld numbers\n", count, (long long)elems);
+        sl_buf_printf(buf, "%d tensor%s, %lld number%s\n", count, count == 1 ? "" : "s", (long long)elems,
+                      elems == 1 ? "" : "s");
 }
 
 static int inspect_file(struct cli_context *cli, const char *path)
@@ -89,10 +90,11 @@ static int inspect_run(struct cli_context *cli, const char *run)
     int code = cli_open_run(cli, run, &session);
     if (code == CLI_OK) {
         const char *folder = sl_session_get_folder(session);
+        const struct sl_model *model = sl_session_get_model(session);
         char *path = sl_path_join(folder, "final.safetensors");
         if (!cli->json)
-            cli_say(stdout, "%s: model `%s`, %zu layers\n", folder, sl_session_get_model(session)->name,
-                    sl_session_get_model(session)->layer_count);
+            cli_say(stdout, "%s: model `%s`, %zu layer%s\n", folder, model->name, model->layer_count,
+                    model->layer_count == 1 ? "" : "s");
         if (path && sl_file_exists(path))
             code = inspect_file(cli, path);
         else

@@ -105,9 +105,10 @@ static void append_best(const struct watch *watch, struct sl_buf *out)
             (best == NULL || loss < sl_metric_row_find_metric(best, "loss")))
             best = row;
     }
+    const double epochs = best ? sl_metric_row_find_number(best, "epoch") : 0;
     if (best)
-        sl_buf_printf(out, "best   valid loss %.5g after %.4g epochs (update %.0f)\n",
-                      sl_metric_row_find_metric(best, "loss"), sl_metric_row_find_number(best, "epoch"),
+        sl_buf_printf(out, "best   valid loss %.5g after %.4g epoch%s (update %.0f)\n",
+                      sl_metric_row_find_metric(best, "loss"), epochs, epochs == 1 ? "" : "s",
                       sl_metric_row_find_number(best, "update"));
 }
 
