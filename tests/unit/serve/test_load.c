@@ -1,24 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load generator counts as the server does that it asks: what was answered, what was refused, and what was lost. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "load_socket.h"
+
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "ok.h"
 #include "serve/load/history.h"
-#include "serve/load/load.h"
 
 /* What a server does with a request. */
 enum deed { ANSWER, REFUSE, CLOSE, CUT_HEAD, CUT_BODY, NO_LENGTH, OTHER_PROTOCOL, DEEDS };
@@ -84,25 +71,11 @@ static void *serve(void *context)
     return NULL;
 }
 
-static void open_server(struct server *s)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
-    s->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    assert_int_equal(bind(s->socket, (struct sockaddr *)&address, bytes), 0);
-    assert_int_equal(listen(s->socket, 16), 0);
-    assert_int_equal(getsockname(s->socket, (struct sockaddr *)&address, &bytes), 0);
-    s->port = ntohs(address.sin_port);
-}
-
 /* Asks with one connection until all that has come in 0.1 s has its answer. */
 static struct sl_load_result load(struct server *s, struct sl_history *history)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_load_result result;
     struct sl_buf texts[BODIES] = {{0}};
-    pthread_t thread;
-    open_server(s);
+    s->socket = load_listen(0, &s->port);
     for (int k = 0; k < BODIES; k++) {
         sl_buf_append_text(&texts[k], request_text);
         texts[k].data[LETTER] = (char)('a' + k);
@@ -116,12 +89,7 @@ static struct sl_load_result load(struct server *s, struct sl_history *history)
                                             .seconds = 0.1,
                                             .history = history,
                                             .number = 5};
-    assert_int_equal(pthread_create(&thread, NULL, serve, s), 0);
-    ok(sl_load_run(&request, &result, &err), &err);
-    s->ends = true;
-    shutdown(s->socket, SHUT_RDWR);
-    pthread_join(thread, NULL);
-    close(s->socket);
+    const struct sl_load_result result = load_run(&request, s->socket, serve, s, &s->ends);
     for (int k = 0; k < BODIES; k++)
         sl_buf_deinit(&texts[k]);
     return result;
@@ -232,7 +200,7 @@ static void large_requests_arrive_whole(void **state)
     struct sl_buf texts[BODIES] = {{0}};
     pthread_t thread;
     (void)state;
-    open_server(&address);
+    address.socket = load_listen(0, &address.port);
     const int room = 64 << 10;
     assert_int_equal(setsockopt(address.socket, SOL_SOCKET, SO_RCVBUF, &room, sizeof room), 0);
     for (int k = 0; k < BODIES; k++)

@@ -1,25 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load generator against a socket that takes and gives little at a time: requests arrive whole, answers are counted
  * once however they are cut, and requests that wait for a connection are sent in the order in which they were due. */
-#include <arpa/inet.h>
-#include <netinet/in.h>
+#include "load_socket.h"
+
 #include <netinet/tcp.h>
-#include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
-#include <cmocka.h>
-
-#include "ok.h"
 #include "serve/load/history.h"
-#include "serve/load/load.h"
 
 enum { BODIES = 2, BODY_BYTES = 3 << 20 };
 
@@ -96,28 +84,12 @@ static void *serve(void *context)
     return NULL;
 }
 
-static void open_server(struct server *s)
-{
-    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t bytes = sizeof address;
-    const int small = 4096;
-    s->socket = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    setsockopt(s->socket, SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
-    assert_int_equal(bind(s->socket, (struct sockaddr *)&address, bytes), 0);
-    assert_int_equal(listen(s->socket, 16), 0);
-    assert_int_equal(getsockname(s->socket, (struct sockaddr *)&address, &bytes), 0);
-    s->port = ntohs(address.sin_port);
-}
-
 /* Requests with so many bytes behind their heads, none like the other. */
 static struct sl_load_result load(struct server *s, size_t body_bytes, double rate, double seconds,
                                   struct sl_history *history)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_load_result result;
     struct sl_buf texts[BODIES] = {{0}};
-    pthread_t thread;
-    open_server(s);
+    s->socket = load_listen(4096, &s->port);
     s->texts = texts;
     for (int k = 0; k < BODIES; k++) {
         sl_buf_printf(&texts[k], "POST /%d HTTP/1.1\r\nContent-Length: %zu\r\n\r\n", k, body_bytes);
@@ -133,12 +105,7 @@ static struct sl_load_result load(struct server *s, size_t body_bytes, double ra
                                             .connections = 1,
                                             .seconds = seconds,
                                             .history = history};
-    assert_int_equal(pthread_create(&thread, NULL, serve, s), 0);
-    ok(sl_load_run(&request, &result, &err), &err);
-    s->ends = true;
-    shutdown(s->socket, SHUT_RDWR);
-    pthread_join(thread, NULL);
-    close(s->socket);
+    const struct sl_load_result result = load_run(&request, s->socket, serve, s, &s->ends);
     for (int k = 0; k < BODIES; k++)
         sl_buf_deinit(&texts[k]);
     return result;
