@@ -354,6 +354,7 @@ def test_documents(t):
 
 def test_conformance_usage(t):
     t.refuse(2, 'conformance').says('an argument is missing')
+    t.refuse(2, 'conformance', 'reference', '--worker').says('`--worker`', 'its pipes are closed', 'leave the flag out')
     t.run('conformance', 'no-such.so', rc=None).says('no-such.so')
 
 

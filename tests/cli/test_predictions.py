@@ -91,12 +91,15 @@ def test_text_stays_in_its_line(t):
     """Names of classes with breaks and tabs, and inputs with tabs, are escapes in a line of text, and themselves elsewhere."""
     t.write('m.yaml', CLASSES.replace('type: lines', 'type: csv').replace('label: first', 'text: words\n  label: mark').replace(
         'train.txt', 'train.csv'))
-    t.write('train.csv', 'words,mark\n' + '"a\tfilm","on\ne\tclass"\n' * 3)
+    classes = ['on\ne\tclass', 'an\nother']
+    t.write('train.csv', 'words,mark\n' + ''.join(f'"a\tfilm","{name}"\n' for name in classes * 3))
     t.run('run', 'm.yaml', '--out', 'r', '-q')
-    line = t.run('predict', 'r', '--with-input', '-i', 'train.csv').text.splitlines()
-    expect(len(line) == 3 and line[0].split('\t')[0] == 'on\\ne\\tclass' and line[0].endswith('\ta\\tfilm'), line)
-    records = t.run('predict', 'r', '--json', '-i', 'train.csv').text.splitlines()
-    expect(json.loads(records[0])['predictions'][0]['class'] == 'on\ne\tclass', records)
+    lines = t.run('predict', 'r', '--with-input', '-i', 'train.csv').text.splitlines()
+    fields = [line.split('\t') for line in lines]
+    expect(len(lines) == 6 and all(len(f) == 3 and f[2] == r'a\tfilm' for f in fields), lines)
+    expect({f[0] for f in fields} <= {r'on\ne\tclass', r'an\nother'}, lines)
+    records = [json.loads(line) for line in t.run('predict', 'r', '--json', '--with-input', '-i', 'train.csv').text.splitlines()]
+    expect(all(r['predictions'][0]['class'] in classes and r['input'] == 'a\tfilm' for r in records), records)
 
 
 def test_probabilities(t):
