@@ -309,7 +309,8 @@ static void a_value_that_could_not_be_read_is_the_only_error(void **state)
         {SIDES(OUT, "{typ: whitespace}", "cross_entropy", ""),
          "error[E0206]: the tokenizer needs a `type`\n2:72\n= help: did you mean `type`?\n"},
         {SIDES(OUT, "nosuch", "cross_entropy", ""), "error[E0102]: `tokenizer` has no value `nosuch`\n2:71\n"},
-        {SIDES(OUT, MARKS, "{typ: cross_entropy}", ""), "error[E0206]: the loss needs a `type`\n6:26\n"},
+        {SIDES(OUT, MARKS, "{typ: cross_entropy}", ""),
+         "error[E0206]: the loss needs a `type`\n6:27\n= help: did you mean `type`?\n"},
         {SIDES(OUT, MARKS, "nosuch", ""), "error[E0102]: `loss` has no value `nosuch`\n6:26\n"},
         {SIDES(OUT, "{type: whitespace, specials: [bos]}", "mse", ""),
          "error[E0317]: a decoder needs the special tokens `bos` and `eos`\n2:100\nerror[E0309]: the loss `mse` does "
