@@ -93,6 +93,7 @@ static seqlstm_status make_choices(struct sl_job *job, uint64_t seed, struct seq
 {
     struct sl_completion *completion = job->completion;
     job->count = completion->prompt_count * completion->each;
+    job->goes_on = completion->most > 1;
     completion->choices = calloc((size_t)job->count, sizeof *completion->choices);
     if (completion->choices == NULL)
         return fail_memory(err);

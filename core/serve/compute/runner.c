@@ -30,14 +30,38 @@ static int64_t get_mean_length(const struct sl_job *job)
     return job->count > 0 ? job->rows / job->count : 0;
 }
 
+static void add_waiting(struct sl_waiting *waiting, const struct sl_job *job, int64_t sequences, int64_t rows)
+{
+    const int64_t mean = sequences > 0 ? rows / sequences : 0;
+    waiting->sequences += sequences;
+    waiting->rows += rows;
+    waiting->longest = mean > waiting->longest ? mean : waiting->longest;
+    waiting->goes_on = waiting->goes_on || job->goes_on;
+}
+
 void sl_runner_look(struct sl_runner *runner, const struct sl_job *job)
 {
     sl_length_window_add(&runner->window, get_mean_length(job), job->count);
+    add_waiting(&runner->waiting, job, job->count, job->rows);
+}
+
+/* Sequences of the next batch, at most. Texts get a token at a time side by side, and none waits for their ends. */
+static int64_t choose_most(const struct sl_runner *runner)
+{
+    struct sl_waiting all = runner->waiting;
+    for (int64_t k = 0; k < runner->count; k++)
+        add_waiting(&all, runner->running[k].job, 1, runner->running[k].left);
+    if (pads(runner) || runner->model->decodes || all.goes_on)
+        return runner->model->sequences;
+    const int64_t chosen = sl_batch_costs_choose(&runner->costs, all.sequences, all.longest, all.rows);
+    return chosen < 1 ? 1 : chosen < runner->model->sequences ? chosen : runner->model->sequences;
 }
 
 void sl_runner_choose(struct sl_runner *runner)
 {
-    sl_length_window_choose(&runner->window, runner->model->sequences - runner->count);
+    runner->most = choose_most(runner);
+    runner->waiting = (struct sl_waiting){.sequences = 0};
+    sl_length_window_choose(&runner->window, runner->most - runner->count);
     sl_length_window_clear(&runner->window);
 }
 
@@ -46,7 +70,7 @@ bool sl_runner_wants(const struct sl_runner *runner, const struct sl_job *job)
 {
     if (pads(runner) && runner->count > 0)
         return false;
-    return runner->first == NULL && runner->count + runner->promised < runner->model->sequences &&
+    return runner->first == NULL && runner->count + runner->promised < runner->most &&
            sl_length_window_has(&runner->window, get_mean_length(job));
 }
 
@@ -318,6 +342,8 @@ static void note_times(struct sl_runner *runner, struct sl_history_event *event)
     note_mean(&runner->step_ns, took / (double)longest);
     runner->busy_ns += took;
     note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
+    if (rows > 0)
+        sl_batch_costs_note(&runner->costs, longest, rows, took);
     sl_counters_note_batch(&runner->serving->counters, runner->model->decodes ? runner->live : width, rows,
                            took * 1e-9);
     event->steps = runner->model->decodes ? runner->tokens : longest;

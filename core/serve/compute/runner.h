@@ -3,8 +3,10 @@
  *
  * They are computed together as one packed batch, a number of steps at a time. Between two such batches sequences that
  * have ended leave, and others join; none waits for the longest. Models that need whole sequences compute them in one
- * batch. Texts of decoders join and leave at any token (texts.h). Once a request on a stream has begun it is computed
- * to its end, whether its client is there or not, so that the state is that before the request or that after it.
+ * batch. Where many wait, a batch takes some of them, so that these are answered sooner (batch_costs.h); but texts are
+ * written side by side. Texts of decoders join and leave at any token (texts.h). Once a request on a stream has begun
+ * it is computed to its end, whether its client is there or not, so that the state is that before the request or that
+ * after it.
  *
  * That is SL_BATCHING_STEPS. SL_BATCHING_PADDED is what it is compared with: a batch takes what waits, its sequences
  * are computed with zeros behind them up to the length of the longest, and then all are answered. */
@@ -12,6 +14,7 @@
 #define SL_SERVE_COMPUTE_RUNNER_H
 
 #include "predict/stream.h"
+#include "serve/compute/batch_costs.h"
 #include "serve/compute/length_window.h"
 #include "serve/job/completion.h"
 #include "serve/compute/replies.h"
@@ -57,6 +60,12 @@ struct sl_runner {
     float *probabilities;                   /* [model->sequences, classes] after the last tokens of texts */
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_length_window window;         /* of models that need whole sequences */
+    struct sl_batch_costs costs;            /* of batches so far */
+    struct sl_waiting {
+        int64_t sequences, rows, longest; /* of the jobs that wait; steps of all, and of the longest */
+        bool goes_on;                     /* some write texts of several tokens */
+    } waiting;
+    int64_t most;                        /* sequences of the next batch */
     double step_ns, row_ns, sequence_ns; /* what a step of a batch takes, a row of one, a sequence; 0: not known yet */
     double busy_ns;                      /* since one ended last */
     int64_t ended;                       /* of the present batch */

@@ -25,7 +25,8 @@ struct sl_job {
     struct sl_job *next; /* in the list that it is in */
     int64_t queued_ns;
     int64_t count;      /* sequences, or rows without steps */
-    int64_t rows;       /* steps of all of them; workers look at what stands up to here, of all jobs that wait */
+    int64_t rows;       /* steps of all of them */
+    bool goes_on;       /* texts of several tokens; workers look at what stands up to here, of all jobs that wait */
     int64_t checked_ns; /* when its client was last known to be there */
 
     char *id;         /* of the client, given back; NULL: none */

@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The queue of an ideal server: one worker that nothing disturbs but pauses of its processor, and threads that read and write beside it.
 
-Requests are (time, steps). The worker computes batches as core/serve/compute does: of whole sequences, those that length_window.h chooses; or of
-at most so many steps of each sequence, which others join between two batches; or of texts that are being written, a few tokens of each. A batch
-takes a time of its own, and times for each step of its longest sequence, for each row and for each sequence. Times are seconds."""
+Requests are (time, steps). The worker computes batches as core/serve/compute does: as many sequences as batch_costs.h chooses; of whole sequences,
+those that length_window.h chooses; or of at most so many steps of each sequence, which others join between two batches; or of texts that are being
+written, a few tokens of each. A batch takes a time of its own, and times for each step of its longest sequence, for each row and for each sequence.
+Times are seconds."""
 import bisect
 import collections
+import math
 
 Costs = collections.namedtuple('Costs', 'batch step row sequence')
 # way: 'whole', 'steps' or 'texts'; most: sequences of a batch; chunk: steps of a batch, or tokens; front: what reading a request, writing its answer
@@ -45,12 +47,21 @@ def choose(queue, most):
     """The sequence that has waited longest, and those of the nearest lengths; and the rest."""
     if len(queue) <= most:
         return queue, []
+    if most == 0:
+        return [], queue
     oldest = queue[0][1]
     distance = sorted(abs(job[1] - oldest) for job in queue)[most - 1]
     taken, rest = [], []
     for job in queue:
         (taken if len(taken) < most and abs(job[1] - oldest) <= distance else rest).append(job)
     return taken, rest
+
+
+def choose_count(costs, steps):
+    """How many of the sequences that run or wait are in the next batch, with so many steps left: see batch_costs.h."""
+    count = len(steps)
+    batch, each = costs.batch + costs.step * max(steps), costs.row * sum(steps) / count + costs.sequence
+    return max(min(count, 4), min(count, math.ceil(2.5 * math.sqrt(2 * count * batch / each)))) if each > 0 else count
 
 
 def cost(costs, steps):
@@ -65,7 +76,11 @@ class Worker:
 
     def take(self, queue):
         """Begins with some of those that wait; returns the others."""
-        server, room = self.server, self.server.most - len(self.running)
+        server, most = self.server, self.server.most
+        left = [run[1] for run in self.running] + [job[1] for job in queue]
+        if server.way != 'texts' and left:
+            most = min(most, choose_count(server.costs, left))
+        room = max(0, most - len(self.running))
         if server.way == 'whole':
             begun, queue = choose(queue, room)
         else:

@@ -64,6 +64,16 @@ def test_whole_sequences_of_the_nearest_lengths():
     all_close(q.simulate(server, requests), [first, first + second - 0.1, first + second - 0.3, first + second + third - 0.2])
 
 
+def test_a_part_of_many_is_a_batch():
+    """Of 200 that wait 159, where a batch takes as long as ten sequences: 2.5 sqrt(2 * 200 * 10) = 158.1."""
+    costs = Costs(6, 0.2, 0.09, 0.1)  # of 20 steps: 10, and 1 for each of 10 rows
+    close(q.choose_count(costs, [20] * 100 + [0] * 100), 159)
+    close(q.choose_count(costs, [20] * 10 + [0] * 10), 20)
+    close(q.choose_count(Costs(0, 0, 1, 0), [5] * 50), 4)  # nothing is gained by a batch: a few
+    close(q.choose_count(Costs(1, 0, 0, 0), [5] * 50), 50)
+    close(q.choose_count(Costs(1, 0, 0, 0), [5]), 1)
+
+
 def test_others_join_between_steps():
     server = Server(Costs(1, 0.1, 0, 0), way='steps', most=2, chunk=4)
     # 4 of 6; 2 of it with the second; the third waits for a place, and joins the rest of the second

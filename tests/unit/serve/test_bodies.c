@@ -566,11 +566,28 @@ static void test_seeds(void **state)
                 assert_true(keys[a / 3][a % 3] != keys[b / 3][b % 3]);
 }
 
+/* Where many wait, a worker may begin with a part of those that it ends with their prompts. */
+static void test_texts_of_several_tokens_go_on(void **state)
+{
+    static const char *const asked[] = {AB("\"max_tokens\":1"), AB("\"max_tokens\":2"), AB("\"seed\":1")};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_job *job = sl_job_create(NULL, NULL);
+        assert_int_equal(sl_completion_read(job, asked[k], strlen(asked[k]), find_model, NULL, &err), SEQLSTM_OK);
+        assert_int_equal(job->goes_on, k > 0);
+        sl_job_destroy(job);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_infer),      cmocka_unit_test(test_the_likeliest_class_is_the_label),
-        cmocka_unit_test(test_long_names), cmocka_unit_test(test_completions),
+        cmocka_unit_test(test_texts_of_several_tokens_go_on),
+        cmocka_unit_test(test_infer),
+        cmocka_unit_test(test_the_likeliest_class_is_the_label),
+        cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_completions),
         cmocka_unit_test(test_seeds),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
