@@ -10,9 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counted_host.h"
 #include "cuda-generic/plugin.h"
 
-static int on_host, on_device;
+static int on_device;
 
 seqlstm_status cg_blocks_take(struct cg_blocks *blocks, int32_t ordinal, void *stream, uint64_t bytes, void **out_block,
                               struct seqlstm_error *err)
@@ -40,20 +41,6 @@ seqlstm_status gpu_copy(int32_t ordinal, void *stream, uint32_t direction, void 
     return SEQLSTM_OK;
 }
 
-static void *allocate(void *context, uint64_t bytes)
-{
-    (void)context;
-    on_host++;
-    return malloc(bytes);
-}
-
-static void release(void *context, void *pointer)
-{
-    (void)context;
-    on_host -= pointer != NULL;
-    free(pointer);
-}
-
 /* Lengths 5, 3, 3, 1. */
 enum { SEQUENCES = 4, STEPS = 5, ROWS = 12 };
 static const int32_t lengths[] = {5, 3, 3, 1}, batch_sizes[] = {4, 3, 3, 1, 1};
@@ -74,8 +61,7 @@ static struct seqlstm_axis make_axis(void)
                                  .position0 = positions};
 }
 
-static struct seqlstm_instance instance = {
-    .domain.host = {.struct_size = sizeof(struct seqlstm_host), .allocate = allocate, .release = release}};
+static struct seqlstm_instance instance = {.domain.host = COUNTED_HOST};
 static const struct seqlstm_op op = {.instance = &instance};
 
 static struct cg_bound_axis open_axis(const struct seqlstm_bind *bind)

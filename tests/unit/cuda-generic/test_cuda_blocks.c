@@ -8,12 +8,12 @@
 
 #include <cmocka.h>
 
+#include "counted_host.h"
 #include "cuda-generic/blocks.h"
 
 enum { KEPT = 256 };
 
 static int on_device; /* blocks that are allocated there */
-static int on_host;
 static void *released_last;
 static char streams[2];
 
@@ -44,21 +44,7 @@ seqlstm_status gpu_fill(int32_t ordinal, void *stream, void *to, uint32_t value,
     return SEQLSTM_OK;
 }
 
-static void *allocate(void *context, uint64_t bytes)
-{
-    (void)context;
-    on_host++;
-    return malloc(bytes);
-}
-
-static void release(void *context, void *pointer)
-{
-    (void)context;
-    on_host -= pointer != NULL;
-    free(pointer);
-}
-
-static const struct seqlstm_host host = {.struct_size = sizeof host, .allocate = allocate, .release = release};
+static const struct seqlstm_host host = COUNTED_HOST;
 
 static int create(void **state)
 {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "counted_host.h"
 #include "cuda-generic/cublaslt/handles.h"
 #include "cuda-generic/cublaslt/library.h"
 #include "common/cuda_runtime.h"
@@ -21,7 +22,7 @@ struct cg_lt_context {
 
 struct cg_lt_functions cg_lt;
 static int32_t used = -1; /* the device that is current */
-static int contexts, blocks;
+static int contexts;
 static bool starts;
 
 seqlstm_status gpu_use(int32_t ordinal, struct seqlstm_error *err)
@@ -61,21 +62,7 @@ static const char *name_status(int status)
     return status == 1 ? "NOT_INITIALIZED" : "?";
 }
 
-static void *allocate(void *context, uint64_t bytes)
-{
-    (void)context;
-    blocks++;
-    return malloc(bytes);
-}
-
-static void release(void *context, void *pointer)
-{
-    (void)context;
-    blocks -= pointer != NULL;
-    free(pointer);
-}
-
-static const struct seqlstm_host host = {.struct_size = sizeof host, .allocate = allocate, .release = release};
+static const struct seqlstm_host host = COUNTED_HOST;
 
 static struct cg_lt_handles *open_handles(void)
 {
@@ -93,7 +80,7 @@ static void close_handles(struct cg_lt_handles *handles)
     used = -1;
     cg_lt_handles_destroy(&host, handles);
     assert_int_equal(contexts, 0);
-    assert_int_equal(blocks, 0);
+    assert_int_equal(on_host, 0);
 }
 
 /* The host's device k is CUDA's 3 - k: a handle is made on its device, found again, and given back there. */
