@@ -6,6 +6,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/system/path.h"
 #include "interop/foreign.h"
@@ -220,8 +221,11 @@ static seqlstm_status write_run(struct sl_session *session, struct seqlstm_error
                       : seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
     if (status == SEQLSTM_OK)
         status = sl_checksums_note_weights(session->folder, "final.safetensors", err);
-    if (status != SEQLSTM_OK)
+    if (status != SEQLSTM_OK) {
+        if (path)
+            unlink(path);
         sl_new_folder_discard(session);
+    }
     free(path);
     return status;
 }
