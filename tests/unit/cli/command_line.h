@@ -16,23 +16,33 @@ static inline void write_log(void *context, enum sl_log_level level, const char 
     fprintf(stderr, "%s: %s\n", sl_log_level_name(level), message);
 }
 
+/* The command that the first word names, or the first two. */
+static inline const struct cli_command *find_named(char *const *words, int count, int *out_used)
+{
+    char pair[64];
+    snprintf(pair, sizeof pair, "%s %s", words[0], count > 1 ? words[1] : "");
+    const struct cli_command *command = cli_find_command(pair);
+    *out_used = command ? 2 : 1;
+    return command ? command : cli_find_command(words[0]);
+}
+
 /* Runs a command line, whose words are separated by blanks, and notes all that it does. */
 static inline void run(const char *line)
 {
     enum { WORDS = 100 };
     static struct sl_interrupt interrupt;
     char *text = strdup(line), *words[WORDS], *rest = NULL;
-    int count = 0;
+    int count = 0, used;
     struct cli_context cli = {.interrupt = &interrupt, .color = command_color};
     struct sl_buf errors = {0}, written = {0};
     for (char *word = strtok_r(text, " ", &rest); word && count < WORDS; word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
-    cli.command = cli_find_command(words[0]);
+    cli.command = find_named(words, count, &used);
     assert_non_null(cli.command);
     assert_int_equal(sl_diagnostics_create(&cli.diagnostics, NULL), SEQLSTM_OK);
     noted = (struct sl_buf){0};
     capture_begin();
-    int code = cli_parse(&cli, count - 1, words + 1);
+    int code = cli_parse(&cli, count - used, words + used);
     cli.json = code == CLI_OK && cli_has(&cli, "json");
     for (int k = 0; k < cli.values.count; k++)
         cli.verbosity += strcmp(cli.values.items[k].flag->name, "verbose") == 0;

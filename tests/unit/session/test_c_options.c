@@ -225,6 +225,132 @@ static void training_is_stopped_and_continued(void **state)
     seqlstm_close(c.session);
 }
 
+static int32_t stop_for_ever(void *context, int64_t update, double epoch, double loss)
+{
+    int *calls = context;
+    (void)update, (void)epoch, (void)loss;
+    return ++*calls == 1; /* what it says later does not take this back */
+}
+
+static void a_stopped_training_does_not_go_on(void **state)
+{
+    (void)state;
+    static const char *const endless[] = {"train.epochs=1000000"};
+    struct caller c;
+    int calls = 0;
+    write_letters();
+    prepare(&c, "stopped-once");
+    c.options.overrides = endless;
+    c.options.override_count = 1;
+    open_model(&c, "letters.yaml");
+    assert_int_equal(seqlstm_train(c.session, stop_for_ever, &calls, &c.err), SEQLSTM_CANCELLED);
+    assert_int_equal(calls, 1);
+    seqlstm_close(c.session);
+}
+
+struct answers {
+    int64_t end_at; /* record that ends the prediction; -1: none */
+    seqlstm_status end;
+    int64_t count, features;
+    float values[8][3];
+};
+
+static seqlstm_status keep(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
+{
+    struct answers *a = context;
+    assert_int_equal(record, a->count);
+    assert_int_equal(rows, 1);
+    a->features = features;
+    memcpy(a->values[a->count++], values, (size_t)features * sizeof *values);
+    return record == a->end_at ? a->end : SEQLSTM_OK;
+}
+
+/* ---- what is refused --------------------------------------------------------------------------------- */
+
+/* The message has all findings, the place is that of the first error, and none of them is said again. */
+static void findings_are_those_of_one_call(void **state)
+{
+    (void)state;
+    struct caller c;
+    write_letters();
+    write_file("wrong.yaml", "seqlstm: 1\ndata:\n  type: text\n  train: {file: text.txt}\n  valid: {split: 0}\n"
+                             "  tokenizer: {type: chars}\nmodel:\n  - {type: embedding, dime: 3}\n"
+                             "  - {type: lstm, units: 4, return_sequences: true}\n"
+                             "  - {type: output, activation: softmax}\ntrain: {task: language_model, epoch: 2}\n");
+    prepare(&c, "wrong");
+    assert_int_equal(seqlstm_open_model(scratch_path("wrong.yaml"), &c.options, &c.session, &c.err),
+                     SEQLSTM_INVALID_CONFIG);
+    const char *line = strstr(c.err.message, "wrong.yaml:"), *where = strstr(c.err.where, "wrong.yaml:");
+    assert_true(line && where);
+    assert_non_null(strstr(c.err.message, "dime"));
+    assert_non_null(strstr(c.err.message, "epoch"));
+    assert_int_equal(strncmp(line, where, strlen(where)), 0);
+    c.options.overrides = (const char *const[]){"model.lstm_1.unit=5", "seed=many"};
+    c.options.override_count = 2;
+    assert_int_equal(seqlstm_open_model(scratch_path("letters.yaml"), &c.options, &c.session, &c.err),
+                     SEQLSTM_INVALID_CONFIG);
+    assert_null(strstr(c.err.message, "dime"));
+}
+
+/* A call that fails says nothing of one that failed before it. */
+static void each_call_says_its_own_fault(void **state)
+{
+    (void)state;
+    struct caller c;
+    struct answers a = {.end_at = -1};
+    write_letters();
+    prepare(&c, "faults");
+    open_model(&c, "letters.yaml");
+    assert_int_equal(remove(scratch_path("text.txt")), 0);
+    assert_true(seqlstm_train(c.session, NULL, NULL, &c.err) != SEQLSTM_OK);
+    assert_non_null(strstr(c.err.message, "text.txt"));
+    assert_true(seqlstm_predict_file(c.session, scratch_path("new.txt"), keep, &a, &c.err) != SEQLSTM_OK);
+    assert_null(strstr(c.err.message, "text.txt"));
+    seqlstm_close(c.session);
+}
+
+static void options_of_a_newer_library_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        int32_t reserved0;
+        uint32_t reserved1;
+        const char *message;
+    } cases[] = {
+        {7, 0, "the options have `reserved0` 7, expected 0"},
+        {0, 9, "the options have `reserved1` 9, expected 0"},
+        {7, 9, "the options have `reserved0` 7, expected 0"},
+    };
+    struct caller c;
+    write_letters();
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        prepare(&c, "newer");
+        c.options.reserved0 = cases[k].reserved0;
+        c.options.reserved1 = cases[k].reserved1;
+        assert_int_equal(seqlstm_open_model(scratch_path("letters.yaml"), &c.options, &c.session, &c.err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(c.err.message, cases[k].message);
+    }
+}
+
+/* An error of an older caller, whose message has less room, is not written. */
+static void a_shorter_error_stays_as_it_is(void **state)
+{
+    (void)state;
+    struct caller c;
+    prepare(&c, "shorter");
+    for (uint32_t less = 1; less <= sizeof c.err.message; less += 128) {
+        struct seqlstm_error before;
+        memset(&c.err, 0x1b, sizeof c.err); /* a control character, which a message would show as an escape */
+        c.err.struct_size = (uint32_t)sizeof c.err - less;
+        c.err.where[sizeof c.err.where - 1] = c.err.message[sizeof c.err.message - 1] = '\0';
+        before = c.err;
+        assert_int_equal(seqlstm_open_model(scratch_path("none.yaml"), &c.options, &c.session, &c.err),
+                         SEQLSTM_NOT_FOUND);
+        assert_memory_equal(&c.err, &before, sizeof before);
+    }
+}
+
 /* ---- what a trained session answers ------------------------------------------------------------------ */
 
 static void metrics_of_each_split(void **state)
@@ -252,27 +378,12 @@ static void metrics_of_each_split(void **state)
     seqlstm_close(c.session);
 }
 
-struct answers {
-    int64_t end_at; /* record that ends the prediction; -1: none */
-    int64_t count, features;
-    float values[8][3];
-};
-
-static seqlstm_status keep(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
-{
-    struct answers *a = context;
-    assert_int_equal(record, a->count);
-    assert_int_equal(rows, 1);
-    a->features = features;
-    memcpy(a->values[a->count++], values, (size_t)features * sizeof *values);
-    return record == a->end_at ? SEQLSTM_CANCELLED : SEQLSTM_OK;
-}
-
 static void classes_of_a_file(void **state)
 {
     (void)state;
     struct caller c;
-    struct answers a = {.end_at = -1}, ended = {.end_at = 1};
+    struct answers a = {.end_at = -1}, ended = {.end_at = 1, .end = SEQLSTM_CANCELLED},
+                   failed = {.end_at = 2, .end = SEQLSTM_IO};
     write_classes();
     prepare(&c, "classes");
     open_model(&c, "classes.yaml");
@@ -289,7 +400,9 @@ static void classes_of_a_file(void **state)
         assert_true(fabsf(a.values[r][0] + a.values[r][1] + a.values[r][2] - 1) < 1e-5f);
     assert_int_equal(seqlstm_predict_file(c.session, scratch_path("new.txt"), keep, &ended, &c.err), SEQLSTM_CANCELLED);
     assert_int_equal(ended.count, 2);
-    assert_non_null(strstr(c.err.message, "record 1"));
+    assert_string_equal(c.err.message, "the caller ended the prediction at record 1");
+    assert_int_equal(seqlstm_predict_file(c.session, scratch_path("new.txt"), keep, &failed, &c.err), SEQLSTM_IO);
+    assert_string_equal(c.err.message, "the caller ended the prediction at record 2");
     assert_int_equal(seqlstm_predict_file(c.session, scratch_path("none.txt"), keep, &a, &c.err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(c.err.message, "none.txt"));
     seqlstm_close(c.session);
@@ -332,6 +445,8 @@ static void texts_depend_on_every_argument(void **state)
     assert_true(strlen(b.text) == 30 && strncmp(a.text, b.text, 30) == 0);
     generate(&c, "the ", 60, 1, 5, &b);
     assert_string_not_equal(a.text, b.text);
+    generate(&c, "the ", 60, 1, 4 + (UINT64_C(1) << 32), &b);
+    assert_string_not_equal(a.text, b.text);
     generate(&c, "the ", 60, 0.1, 4, &b);
     assert_string_not_equal(a.text, b.text);
     generate(&c, "dog ran. a dog sat", 60, 1, 4, &b);
@@ -364,6 +479,11 @@ int main(void)
         cmocka_unit_test(threads_are_planned_for),
         cmocka_unit_test(messages_are_logged),
         cmocka_unit_test(training_is_stopped_and_continued),
+        cmocka_unit_test(a_stopped_training_does_not_go_on),
+        cmocka_unit_test(findings_are_those_of_one_call),
+        cmocka_unit_test(each_call_says_its_own_fault),
+        cmocka_unit_test(options_of_a_newer_library_are_refused),
+        cmocka_unit_test(a_shorter_error_stays_as_it_is),
         cmocka_unit_test(metrics_of_each_split),
         cmocka_unit_test(classes_of_a_file),
         cmocka_unit_test(texts_depend_on_every_argument),
