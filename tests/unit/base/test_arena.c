@@ -86,6 +86,22 @@ static void large_block_does_not_waste_the_small_one(void **state)
     assert_non_null(sl_arena_alloc(&arena, 100000));
     char *second = sl_arena_alloc(&arena, 16);
     assert_ptr_equal(second, first + 16);
+    assert_non_null(sl_arena_alloc(&arena, 4090)); /* neither does one that is not much smaller than a block */
+    assert_ptr_equal(sl_arena_alloc(&arena, 16), second + 16);
+    sl_arena_deinit(&arena);
+}
+
+/* Blocks grow with what is asked for, but not without end: a little more never costs much more. */
+static void blocks_are_at_most_a_mebibyte(void **state)
+{
+    (void)state;
+    struct sl_arena arena = {0};
+    size_t asked = 0;
+    for (int k = 0; k < 24000; k++, asked += 512) {
+        assert_non_null(sl_arena_alloc(&arena, 512));
+        assert_true(arena.total_bytes <= asked + (2u << 20));
+        assert_true(arena.total_bytes <= 4 * asked + 10000);
+    }
     sl_arena_deinit(&arena);
 }
 
@@ -110,7 +126,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),   cmocka_unit_test(empty_requests_are_distinct),
         cmocka_unit_test(sizes_that_overflow_are_refused),          cmocka_unit_test(strings_are_copied),
-        cmocka_unit_test(large_block_does_not_waste_the_small_one), cmocka_unit_test(stays_usable_when_memory_runs_out),
+        cmocka_unit_test(large_block_does_not_waste_the_small_one), cmocka_unit_test(blocks_are_at_most_a_mebibyte),
+        cmocka_unit_test(stays_usable_when_memory_runs_out),
     };
     return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
 }

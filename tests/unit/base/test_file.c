@@ -176,6 +176,29 @@ static void any_failing_call_leaves_old_or_new(void **state)
     unlink("target");
 }
 
+/* A write that ends early, or not at all, because of a signal goes on with the bytes that are left. */
+static void interrupted_writes_go_on_where_they_were(void **state)
+{
+    (void)state;
+    enum { BYTES = 150000 };
+    static char made[BYTES + 1];
+    for (int i = 0; i < BYTES; i++)
+        made[i] = (char)('a' + (i + i / 26) % 26);
+    for (int n = 1; n <= 2; n++)
+        for (int partial = -1; partial <= 1000; partial += 1001) {
+            struct sl_file_writer *writer = NULL;
+            assert_int_equal(sl_file_writer_open("target", &writer, &err), SEQLSTM_OK);
+            io_fail_at(n, EINTR, partial);
+            assert_int_equal(sl_file_writer_write(writer, made, 50000, &err), SEQLSTM_OK);
+            assert_int_equal(sl_file_writer_write(writer, made + 50000, 30000, &err), SEQLSTM_OK);
+            assert_int_equal(sl_file_writer_write(writer, made + 80000, BYTES - 80000, &err), SEQLSTM_OK);
+            assert_true(io_disarm());
+            assert_int_equal(sl_file_writer_commit(writer, &err), SEQLSTM_OK);
+            assert_content("target", made);
+        }
+    unlink("target");
+}
+
 static void no_memory_anywhere(void **state)
 {
     (void)state;
@@ -456,8 +479,8 @@ static void near_names_are_of_files_that_are_shown(void **state)
 static void temporaries_are_removed(void **state)
 {
     (void)state;
-    static const char *const names[] = {".a.tmp-12-0", ".b.json.tmp-1-99", ".c.tmp-1-",      ".tmp-1-1",
-                                        "d.tmp-1-1",   ".e.tmp-x-1",       ".f.tmp-1-2.bak", ".g.tmp-1x2"};
+    static const char *const names[] = {".a.tmp-12-0", ".b.json.tmp-1-99", ".c.tmp-1-",  ".tmp-1-1", "d.tmp-1-1",
+                                        ".e.tmp-x-1",  ".f.tmp-1-2.bak",   ".g.tmp-1x2", ".h.tmp--3"};
     assert_int_equal(mkdir("left", 0777), 0);
     for (size_t n = 0; n < sizeof names / sizeof *names; n++) {
         char *path = sl_path_join("left", names[n]);
@@ -466,7 +489,7 @@ static void temporaries_are_removed(void **state)
     }
     sl_file_remove_temporaries("left");
     sl_file_remove_temporaries("no/such/folder");
-    assert_int_equal(n_entries("left"), 6);
+    assert_int_equal(n_entries("left"), 7);
     assert_true(sl_file_exists("left/d.tmp-1-1") && sl_file_exists("left/.tmp-1-1"));
 }
 
@@ -537,6 +560,7 @@ int main(void)
         cmocka_unit_test(errors_name_path_and_reason),
         cmocka_unit_test(an_aborted_write_changes_nothing),
         cmocka_unit_test(any_failing_call_leaves_old_or_new),
+        cmocka_unit_test(interrupted_writes_go_on_where_they_were),
         cmocka_unit_test(no_memory_anywhere),
         cmocka_unit_test(leftovers_links_and_permissions),
         cmocka_unit_test(two_writers_of_one_file),

@@ -98,12 +98,27 @@ static void both_curves_are_made_smooth(void **state)
     assert_true(cost.points[0].step_ns == 4 && cost.points[1].step_ns == 4);
 }
 
+/* On lines between the points, and on the first and the last line beyond them; through zero below the first. */
+static void costs_lie_between_their_points(void **state)
+{
+    (void)state;
+    static const struct sl_step_cost cost = {
+        .count = 4, .points = {{2, 10}, {4, 30}, {8, 40}, {16, 200}}, .source_count = 1, .source_points = {{4, 12}}};
+    static const double rows[][2] = {{1, 5},  {2, 10},   {3, 20},   {4, 30},  {6, 35},
+                                     {8, 40}, {12, 120}, {16, 200}, {20, 280}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        assert_true(sl_step_cost_at(&cost, rows[k][0]) == rows[k][1]);
+    assert_true(sl_step_cost_source_at(&cost, 1) == 3 && sl_step_cost_source_at(&cost, 8) == 24);
+    assert_true(sl_step_cost_at(NULL, 0.5) == 0.5 && sl_step_cost_at(NULL, 7) == 1); /* nothing was measured */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_was_written_is_read_back),
         cmocka_unit_test(tables_that_are_none_are_refused),
         cmocka_unit_test(both_curves_are_made_smooth),
+        cmocka_unit_test(costs_lie_between_their_points),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

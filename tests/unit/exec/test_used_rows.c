@@ -118,6 +118,8 @@ static void other_tables_are_not_kept(void **state)
         "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
         " {type: output, tie: emb, activation: softmax}]\ntrain: {loss: cross_entropy, task: tag, epochs: 1}",
         "model: [{type: embedding, dim: 4, embeddings_regularizer: {l2: 0.1}}, {type: lstm, units: 5, return_sequences:"
+        " true}, {type: output, activation: softmax}]\ntrain: {loss: cross_entropy, task: tag, epochs: 1}",
+        "model: [{type: embedding, dim: 4, embeddings_regularizer: {l1: 0.1}}, {type: lstm, units: 5, return_sequences:"
         " true}, {type: output, activation: softmax}]\ntrain: {loss: cross_entropy, task: tag, epochs: 1}"};
     for (size_t k = 0; k < sizeof layers / sizeof *layers; k++) {
         struct sl_data_facts facts = token_facts(true, 7);
@@ -128,12 +130,57 @@ static void other_tables_are_not_kept(void **state)
     }
 }
 
+/* ---- ranges ------------------------------------------------------------------------------------------------------ */
+
+enum { TABLES = 2, ROWS = 40, COLUMNS = 16, BETWEEN = 100, END = 2 * ROWS * COLUMNS + BETWEEN + 50 };
+
+static void expect_ranges(const struct sl_params *params, const int64_t (*expected)[2], int count)
+{
+    struct sl_grad_range range = {0};
+    for (int k = 0; k < count; k++) {
+        assert_true(sl_used_rows_next(params, range.end, &range));
+        if (range.begin != expected[k][0] || range.end != expected[k][1])
+            fail_msg("range %d is [%d, %d)", k, (int)range.begin, (int)range.end);
+    }
+    assert_false(sl_used_rows_next(params, range.end, &range));
+}
+
+/* Used rows with at most four others between them are one range; what is in no table is used. A table whose rows are
+ * forgotten, or not known any more, is used as a whole, and each by itself. */
+static void ranges_go_over_a_few_rows_that_are_not_used(void **state)
+{
+    (void)state;
+    static uint8_t flags[TABLES][ROWS + 1];
+    static const int64_t second = ROWS * COLUMNS + BETWEEN + 12; /* a multiple of 16 */
+    struct sl_used_rows used[TABLES] = {{.rows = ROWS, .columns = COLUMNS, .flags = flags[0], .known = true},
+                                        {.offset = second, .rows = ROWS, .columns = COLUMNS, .flags = flags[1]}};
+    struct sl_params params = {.used = used, .used_count = TABLES, .trainable_elems = END};
+    static const int rows[] = {3, 8, 14, 15, 39};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        flags[0][rows[k]] = 1;
+    used[1].known = true;
+    flags[1][0] = flags[1][6] = flags[1][11] = 1;
+    const int64_t both[][2] = {
+        {48, 144},          {224, 256}, {624, 640}, {640, second}, {second, second + 16}, {second + 96, second + 192},
+        {second + 640, END}};
+    expect_ranges(&params, both, 7);
+    used[1].known = false;
+    const int64_t first[][2] = {{48, 144}, {224, 256}, {624, 640}, {640, END}};
+    expect_ranges(&params, first, 4);
+    used[1].known = true;
+    sl_used_rows_forget(&params);
+    assert_true(!used[0].known && !used[1].known);
+    const int64_t all[][2] = {{0, END}};
+    expect_ranges(&params, all, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_used_rows_change),
         cmocka_unit_test(other_optimizers_change_all_rows),
         cmocka_unit_test(other_tables_are_not_kept),
+        cmocka_unit_test(ranges_go_over_a_few_rows_that_are_not_used),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

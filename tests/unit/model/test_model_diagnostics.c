@@ -59,6 +59,12 @@ static void test_paths(void **state)
         sl_diagnostics_write_text(diagnostics, cases[i].text, &out);
         assert_string_equal(sl_buf_text(&out), cases[i].shown);
     }
+    /* the longest counts, whichever was added first */
+    sl_diagnostics_add_path(diagnostics, "/d/e/f", "long");
+    sl_diagnostics_add_path(diagnostics, "/d/e", "short");
+    sl_buf_truncate(&out, 0);
+    sl_diagnostics_write_text(diagnostics, "/d/e/f/x, /d/e/x", &out);
+    assert_string_equal(sl_buf_text(&out), "long/x, short/x");
     sl_diagnostics_addf(diagnostics, "E0501", (struct sl_place){NULL, 0, 0, 0}, "no `/a/b.csv`");
     assert_non_null(strstr(render(false), "no `b.csv`"));
 }

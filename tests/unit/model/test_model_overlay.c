@@ -289,6 +289,16 @@ static void test_paths(void **state)
     assert_string_equal(l.model->data.splits[0].y, expected);
     unload(&l);
 
+    /* messages call a path what its file calls it, which may be as it is */
+    put("sub/m.yaml", "seqlstm: 1\ndata: {train: {type: npy, x: /there/x.npy, y: y.npy}}\n"
+                      "model: [{type: dense, units: 2}]\ntrain: {epochs: 1}\n");
+    l = load_files("sub/m.yaml", NULL, 0);
+    snprintf(expected, sizeof expected, "/there/x.npy %s/sub/y.npy", folder);
+    sl_buf_truncate(&l.text, 0);
+    sl_diagnostics_write_text(l.diagnostics, expected, &l.text);
+    assert_string_equal(sl_buf_text(&l.text), "/there/x.npy sub/y.npy");
+    unload(&l);
+
     setenv("SEQLSTM_TEST_FOLDER", "/there", 1);
     setenv("SEQLSTM_TEST_EMPTY", "", 1);
     static const char *const sets[] = {"data.train.x=${SEQLSTM_TEST_FOLDER}/../a.npy",

@@ -391,6 +391,130 @@ static void an_overlay_that_is_missing_is_the_reason(void **state)
     assert_int_equal(unlink(there), 0);
 }
 
+/* A warning hides no other finding. */
+static void warnings_stand_beside_each_other(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {"seqlstm: 1\ndata: {train: {type: csv, file: a.csv, group: g, inputs: [a, b], targets: [b]}}\n"
+         "model:\n  - {type: lstm, name: one, units: 4, activation: relu, return_sequences: true}\n"
+         "  - {type: lstm, name: two, units: 4, activation: elu, return_sequences: true}\n"
+         "  - {type: dense, units: from_target}\ntrain: {epochs: 1}\n",
+         "warning[W0302]: `b` is an input and the target of the same row: the model need only copy it\n2:50\n"
+         "= help: remove it from `inputs`, or predict later rows with `window`\n"
+         "warning[W0301]: the states of one can grow without bound with relu inside the cell\n4:39\n"
+         "= help: add `cell_clip: 10`, or keep tanh inside and put the activation after the layer\n"
+         "warning[W0301]: the states of two can grow without bound with elu inside the cell\n5:39\n"
+         "= help: add `cell_clip: 10`, or keep tanh inside and put the activation after the layer\n"},
+    };
+    CHECK(rules);
+}
+
+/* A schedule over the whole run needs an end of the run: epochs or updates. */
+static void schedules_end_with_the_run(void **state)
+{
+    (void)state;
+    static const char needs[] = "error[E0204]: the schedule needs `over`, because `train` has neither `epochs` nor "
+                                "`updates`\n6:";
+    static const char *const ends[] = {"", "epochs: 3, ", "updates: 3, ", "max_time: 3m, "};
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++)
+        for (int over = 0; over < 2; over++) {
+            char text[400];
+            snprintf(text, sizeof text,
+                     ADDING "  - {type: lstm, units: 4}\n  - {type: dense, units: from_target}\n"
+                            "train: {%sschedule: {type: cosine%s}}\n",
+                     ends[k], over ? ", over: 9u" : "");
+            struct loaded l = load(text);
+            struct sl_buf found = {0};
+            summarise(sl_buf_text(&l.text), &found);
+            const bool missed = strstr(sl_buf_text(&found), needs) != NULL;
+            if (missed != (!over && k != 1 && k != 2))
+                fail_msg("%s gives %s", text, sl_buf_text(&found));
+            sl_buf_deinit(&found);
+            unload(&l);
+        }
+}
+
+#define TWO_SIDES(encoder, decoder)                                                                                    \
+    "seqlstm: 1\ndata: {train: {type: lines, source: a.txt, target: b.txt}, valid: {split: 0.1}}\nmodel:\n  "          \
+    "encoder:\n"                                                                                                       \
+    "    - {type: embedding, dim: 4}\n    - " encoder "\n  decoder:\n    - {type: embedding, dim: 4}\n    - " decoder  \
+    "\n    - {type: output, activation: softmax}\n"
+
+/* h and c each have a width of their own; a sum helps where it has the width of the layer. */
+static void states_fit_by_their_widths(void **state)
+{
+    (void)state;
+    static const struct rule rules[] = {
+        {TWO_SIDES("{type: lstm, name: up, units: 8, projection: 4}",
+                   "{type: lstm, name: down, units: 8, projection: 4, return_sequences: true}") "train: {epochs: 1}\n",
+         ""},
+        {TWO_SIDES("{type: lstm, name: up, units: 8, projection: 4}",
+                   "{type: lstm, name: down, units: 6, projection: 4, return_sequences: true}") "train: {epochs: 1}\n",
+         "error[E0321]: the cell state of up has 8 features, and down takes 6\n9:7\n"
+         "= help: use `initial_state: {from: …, bridge: dense}`, or make the widths equal\n"},
+        {TWO_SIDES("{type: lstm, name: up, units: 5, direction: bidirectional}",
+                   "{type: lstm, name: down, units: 5, return_sequences: true}") "train: {epochs: 1}\n",
+         "error[E0321]: the state of up has 10 features, and down takes 5\n9:7\n"
+         "= help: use `initial_state: {from: …, bridge: sum}`, or `bridge: dense`\n"},
+        {TWO_SIDES("{type: lstm, name: up, units: 4, direction: bidirectional}",
+                   "{type: lstm, name: down, units: 5, return_sequences: true}") "train: {epochs: 1}\n",
+         "error[E0321]: the state of up has 8 features, and down takes 5\n9:7\n"
+         "= help: use `initial_state: {from: …, bridge: dense}`, or make the widths equal\n"},
+    };
+    CHECK(rules);
+}
+
+/* What a decoder writes is measured where it writes: not in training, whether it is in the list of metrics or not. */
+static void texts_are_not_measured_in_training(void **state)
+{
+    (void)state;
+    static const char refused[] = "error[E0312]: `train.bleu` is measured only on `valid` and `test`\n11:";
+    static const char *const trains[] = {"train: {epochs: 1, early_stopping: {monitor: train.bleu, patience: 2}}\n",
+                                         "train: {epochs: 1, validate: {metrics: [bleu]}, early_stopping: {monitor: "
+                                         "train.bleu, patience: 2}}\n"};
+    for (size_t k = 0; k < sizeof trains / sizeof *trains; k++) {
+        char text[700];
+        snprintf(text, sizeof text, "%s%s",
+                 TWO_SIDES("{type: gru, units: 4}", "{type: gru, units: 4, return_sequences: true}"), trains[k]);
+        struct loaded l = load(text);
+        struct sl_buf found = {0};
+        summarise(sl_buf_text(&l.text), &found);
+        if (strncmp(sl_buf_text(&found), refused, strlen(refused)) != 0)
+            fail_msg("%s gives %s", text, sl_buf_text(&found));
+        sl_buf_deinit(&found);
+        unload(&l);
+    }
+}
+
+/* The last layer is the output, of whatever type: what is fed comes from before it. */
+static void an_output_is_not_fed(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *behind; /* the attention layer */
+        int giver;
+    } rows[] = {
+        {"{type: dense, units: from_target, activation: softmax}", 4},
+        {"{type: dense, units: 5}\n    - {type: dense, units: from_target, activation: softmax}", 5},
+        {"{type: dense, units: 5}\n    - {type: dropout, rate: 0.5}\n    - {type: output, activation: softmax}", 6},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char text[900];
+        snprintf(text, sizeof text,
+                 "seqlstm: 1\ndata: {train: {type: lines, source: a.txt, target: b.txt}}\nmodel:\n  encoder:\n"
+                 "    - {type: embedding, dim: 4}\n    - {type: gru, units: 4, return_sequences: true}\n  decoder:\n"
+                 "    - {type: embedding, dim: 4}\n    - {type: gru, units: 4, return_sequences: true}\n"
+                 "    - {type: attention, input_feeding: true}\n    - %s\ntrain: {epochs: 1}\n",
+                 rows[k].behind);
+        struct loaded l = load_clean(text);
+        assert_true(l.model->feeding.present);
+        assert_int_equal(l.model->feeding.reader, 3);
+        assert_int_equal(l.model->feeding.giver, rows[k].giver);
+        unload(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +532,11 @@ int main(void)
         cmocka_unit_test(gaps_need_a_step_or_rows_that_are_left_out),
         cmocka_unit_test(a_written_value_has_its_origin_and_its_letters),
         cmocka_unit_test(an_overlay_that_is_missing_is_the_reason),
+        cmocka_unit_test(warnings_stand_beside_each_other),
+        cmocka_unit_test(schedules_end_with_the_run),
+        cmocka_unit_test(states_fit_by_their_widths),
+        cmocka_unit_test(texts_are_not_measured_in_training),
+        cmocka_unit_test(an_output_is_not_fed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which shared objects a plugin has brought when it was opened. */
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "ok.h"
+#include "registry/mapped_files.h"
+
+static struct sl_backend_file own_files[] = {{"/made/up/one.so", "", ""}, {"/made/up/two.so", "", ""}};
+
+/* A record of a plugin with one or both of these files. */
+static struct sl_backend_record make_record(int first, uint32_t count)
+{
+    return (struct sl_backend_record){.file = own_files[first].path, .files = &own_files[first], .file_count = count};
+}
+
+static void expect_brought(const struct sl_backend_record *record, uint32_t own, const char *one, const char *other)
+{
+    int ones = 0, others = 0;
+    assert_int_equal(record->file_count, own + (one != NULL) + (other != NULL));
+    for (uint32_t k = own; k < record->file_count; k++) {
+        ones += one && strcmp(record->files[k].soname, one) == 0;
+        others += other && strcmp(record->files[k].soname, other) == 0;
+    }
+    assert_true(ones == (one != NULL) && others == (other != NULL));
+}
+
+/* What is mapped while a plugin is opened is its own from then on, once. */
+static void libraries_belong_to_the_plugin_that_mapped_them(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libanl.so.1", "libutil.so.1"}; /* no program needs them any more */
+    struct sl_arena arena;
+    struct sl_mapped_files outer, inner;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_backend_record one = make_record(0, 1), again = make_record(0, 2), other = make_record(1, 1),
+                             builtin = {.file = NULL}, last = make_record(0, 1);
+    for (int k = 0; k < 2; k++)
+        if (dlopen(names[k], RTLD_NOW | RTLD_NOLOAD) != NULL)
+            return; /* it is mapped already */
+    sl_arena_init(&arena);
+    sl_mapped_files_begin(&outer, &arena);
+    sl_mapped_files_begin(&inner, &arena);
+    if (dlopen(names[0], RTLD_NOW) == NULL || dlopen(names[1], RTLD_NOW) == NULL) {
+        print_message("the C library has no %s\n", names[0]);
+        sl_arena_deinit(&arena);
+        return;
+    }
+    ok(sl_mapped_files_end(&inner, &one, &err), &err);
+    expect_brought(&one, 1, names[0], names[1]);
+    ok(sl_mapped_files_end(&outer, &again, &err), &err); /* it has noted them before */
+    expect_brought(&again, 2, names[0], names[1]);
+    sl_mapped_files_begin(&inner, &arena);
+    ok(sl_mapped_files_end(&inner, &other, &err), &err); /* another plugin */
+    expect_brought(&other, 1, NULL, NULL);
+    ok(sl_mapped_files_end(&outer, &builtin, &err), &err);
+    assert_int_equal(builtin.file_count, 0);
+    ok(sl_mapped_files_end(&inner, &last, &err), &err); /* the first, opened again */
+    expect_brought(&last, 1, names[0], names[1]);
+    sl_arena_deinit(&arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(libraries_belong_to_the_plugin_that_mapped_them),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
