@@ -41,13 +41,17 @@ def encode_array(array: Any, what: str) -> bytes:
     return out.getvalue()
 
 
+def _check_lengths(columns: Mapping[str, Sequence[Any]], what: str) -> None:
+    if len({len(values) for values in columns.values()}) > 1:
+        sizes = ', '.join(f'{name} {len(values)}' for name, values in columns.items())
+        refuse(what, f'the columns have different lengths: {sizes}', 'give each column one value for each record')
+
+
 def encode_table(columns: Mapping[str, Sequence[Any]], what: str) -> bytes:
     """Columns {name: values} as the bytes of a CSV file."""
     import csv
     import io
-    if len({len(values) for values in columns.values()}) > 1:
-        sizes = ', '.join(f'{name} {len(values)}' for name, values in columns.items())
-        refuse(what, f'the columns have different lengths: {sizes}', 'give each column one value for each record')
+    _check_lengths(columns, what)
     out = io.StringIO()
     writer = csv.writer(out, lineterminator='\n')
     writer.writerow(columns)
@@ -100,6 +104,22 @@ def _encode_texts(split: str, texts: Any, labels: Any) -> _Encoded:
     return settings, {split: ('\n'.join(lines) + '\n').encode('utf-8', 'surrogatepass')}
 
 
+def _encode_pairs(split: str, sides: Mapping[str, Sequence[Any]]) -> _Encoded:
+    """Two files of lines, so that the trained decoder reads lines, too: those that `predict` gives it."""
+    _check_lengths(sides, f'data.{split}')
+    settings: dict[str, str] = {'type': 'lines'}
+    files: dict[str, bytes] = {}
+    for side, values in sides.items():
+        lines = ['' if value is None else str(value) for value in values]
+        for number, line in enumerate(lines):
+            if line and line.splitlines() != [line]:
+                refuse(f'data.{split}', f'{split}: {side} {number} contains a line break', 'replace it by a space')
+        name = f'{split}.{side}'
+        settings[side] = f'memory:{name}'
+        files[name] = ('\n'.join(lines) + '\n').encode('utf-8', 'surrogatepass')
+    return settings, files
+
+
 def _encode_arrays(split: str, x: Any, y: Any, lengths: Any) -> _Encoded:
     if isinstance(x, (list, tuple)):
         if lengths is not None:
@@ -143,6 +163,8 @@ def encode_split(split: str, value: Any) -> _Encoded:
                'name files in the model instead: {"data": {"train": "train.csv"}}')
     if isinstance(value, dict) and 'x' not in value:
         columns = {name: list(values) for name, values in value.items()}
+        if set(columns) == {'source', 'target'}:
+            return _encode_pairs(split, columns)
         settings = {'type': 'csv', 'file': f'memory:{split}'}
         settings.update({side: side for side in ('source', 'target') if side in columns})
         return settings, {split: encode_table(columns, f'data.{split}')}

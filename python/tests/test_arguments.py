@@ -4,6 +4,7 @@
 import pathlib
 import pickle
 import unittest
+import warnings
 from unittest import mock
 
 import numpy as np
@@ -103,6 +104,9 @@ class Refused(unittest.TestCase):
                              (['a', 'b\tc', 'd\te'], 'test: text 1 or its label contains'),
                              (['a', 'b', 'd\u2028e'], 'test: text 2 or its label contains')):
             self.check(lambda given=given: train(data={'train': (x, y), 'test': given}), 'data.test', words, 'replace them')
+        for labels in ([1, 2], [1, 2, 3, 4]):
+            self.check(lambda labels=labels: train(data={'train': (x, y), 'test': (['a', 'b', 'c'], labels)}), 'data.test',
+                       f'test: 3 texts, but {len(labels)} labels', 'give each text one label')
         self.check_type(lambda: train(data=(x, y)), r'data is a tuple, expected a dict, such as \{"train": \(x, y\)\}')
 
     def test_models_and_options(self):
@@ -223,6 +227,55 @@ class Passed(unittest.TestCase):
         self.assertEqual(found, {'threads': 3, 'flags': lib.SEQLSTM_OPEN_TRUST, 'backend': b'reference', 'folder': b'f',
                                  'overrides': [b'train.epochs=4', b'seed=5'], 'folders': [b'd', b'e'],
                                  'files': [(b'a', b'12'), (b'b', b'345')]})
+
+
+    def test_errors_and_warnings_of_the_log_are_warnings(self):
+        """Levels are 1 to 5, from errors down to what only developers look for."""
+        from seqlstm import _session
+        from seqlstm._library import ffi
+        texts = [ffi.new('char[]', f'level {level}'.encode()) for level in range(1, 6)]
+
+        def open_library(options, *_):
+            for level, message in enumerate(texts, 1):
+                options.log(ffi.NULL, level, message)
+            return 0
+
+        with mock.patch('seqlstm._session.Handle'), warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter('always')
+            _session.Session(open_library)
+        self.assertEqual([(w.category, str(w.message)) for w in seen],
+                         [(seqlstm.SeqlstmWarning, 'level 1'), (seqlstm.SeqlstmWarning, 'level 2')])
+
+    def test_data_take_the_place_of_settings(self):
+        """Those that an override or the model gives of the same split are of other data."""
+        settings = {'data.train': {'type': 'csv', 'file': 'other.csv', 'delimiter': ';'}, 'seed': 5}
+        _, options = self.open_session(lambda: seqlstm.train(make_model(), settings, data={'train': (x, y)}))
+        self.assertEqual(sorted(options['overrides']),
+                         ['data.train={"type": "npy", "x": "memory:train.x", "y": "memory:train.y"}', 'seed=5'])
+
+    def test_who_watches_ends_the_display(self):
+        """Only the package's own display of the progress is ended by it."""
+        shown = []
+
+        class Progress:
+            def __call__(self, *_):
+                shown.append('line')
+
+            def end(self):
+                shown.append('end')
+
+        with mock.patch('seqlstm._run.Progress', Progress):
+            mine = train()
+            self.assertEqual(shown, [])
+            for call in (lambda: seqlstm.train(make_model(), data={'train': (x, y)}, folder=next(folders)),
+                         lambda: mine.resume({'train.epochs': 3}, data={'train': (x, y)}),
+                         lambda: seqlstm.train(make_model(), data={'train': (x[:0], y)}, folder=next(folders))):
+                shown.clear()
+                try:
+                    call()
+                except seqlstm.SeqlstmError:
+                    pass
+                self.assertEqual((shown[-1:], shown.count('end')), (['end'], 1))
 
 
 class Resumed(unittest.TestCase):

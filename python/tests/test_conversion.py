@@ -298,7 +298,7 @@ class Sequential:
         self.layers, self.input_shape = list(layers), (None, steps, features)
 
     def predict(self, x, verbose):
-        assert verbose == 0
+        assert verbose == 0 and self.input_shape[1] in (None, x.shape[1])
         for layer in self.layers:
             x = layer(x)
         return x
@@ -414,6 +414,8 @@ class Estimators(unittest.TestCase):
         self.assertIsNone(again.run_)
         np.testing.assert_allclose(again.predict_proba(self.x), shares, atol=1e-6)
         self.assertNotEqual(again.files_.folder, model.files_.folder)
+        self.assertEqual((again.run_.plan, again.run_.config), (model.run_.plan, model.run_.config))
+        self.assertEqual(again.run_.metrics['train']['loss'].tolist(), model.run_.metrics['train']['loss'].tolist())
         self.assertIn('seed: 3', model.run_.config)
         self.assertTrue(model.__sklearn_tags__().input_tags.three_d_array)
 

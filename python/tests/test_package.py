@@ -93,10 +93,38 @@ class Runs(unittest.TestCase):
         weights = run.layers['first'].weights
         self.assertEqual(weights['l0.forward.w_x'].shape, (32, 3))
         self.assertFalse(weights['l0.forward.w_x'].flags.writeable)
-        path = f'{FOLDER}/w.onnx'
-        run.export(path)
-        self.assertGreater(os.path.getsize(path), 1000)
+        self.assertEqual({name: w.shape for name, w in run.layers['dense_1'].weights.items()}, {'w': (8,), 'bias': (1,)}
+                         if run.layers['dense_1'].weights['w'].ndim == 1 else {'w': (1, 8), 'bias': (1,)})
+        self.assertEqual(run.layers['first'].weights['l0.forward.bias'].shape, (32,))
         self.assertEqual(run.classes, [])
+
+    def test_the_ending_of_a_path_says_the_format(self):
+        for ending, format in (('onnx', 'onnx'), ('safetensors', 'safetensors'), ('bin', 'safetensors')):
+            said, guessed = (pathlib.Path(f'{FOLDER}/{name}.{ending}') for name in ('said', 'guessed'))
+            run.export(said, format)
+            run.export(guessed)
+            self.assertEqual(said.read_bytes(), guessed.read_bytes(), ending)
+        self.assertNotEqual(pathlib.Path(f'{FOLDER}/said.onnx').read_bytes()[:8],
+                            pathlib.Path(f'{FOLDER}/said.bin').read_bytes()[:8])
+
+    def test_metrics_that_a_row_lacks(self):
+        """They are no number there, and rows of reports stand apart from those of epochs."""
+        model = {**make_model(), 'log': {'every': '1u'}}
+        folder = next(folders)
+        first = seqlstm.train(model, data={'train': (x, y)}, folder=folder, on_progress=silent, threads=1)
+        metrics = first.metrics
+        self.assertEqual(set(metrics), {'train', 'valid', 'report'})
+        self.assertEqual(metrics['report']['update'].tolist(), [1, 2, 3, 4])
+        self.assertEqual(metrics['train']['update'].tolist(), [2, 4])
+        rows = pathlib.Path(folder, 'metrics.jsonl')
+        lines = rows.read_text().splitlines()
+        kept = [json.loads(line) for line in lines]
+        last = max(k for k, row in enumerate(kept) if row.get('split') == 'valid')
+        del kept[last]['metrics']['loss']
+        rows.write_text(''.join(f'{json.dumps(row)}\n' for row in kept))
+        lacking = seqlstm.open(folder).metrics['valid']['loss']
+        self.assertEqual(lacking[0], metrics['valid']['loss'][0])
+        self.assertTrue(np.isnan(lacking[1]) and len(lacking) == 2)
 
     def test_views_outlive_the_run(self):
         other = pickle.loads(pickle.dumps(run))
@@ -107,6 +135,7 @@ class Runs(unittest.TestCase):
         np.testing.assert_array_equal(weights, run.layers['first'].weights['l0.forward.w_x'])
         stream(x[0])
         closed = seqlstm.open(run.folder)
+        np.testing.assert_array_equal(closed.predict(x), run.predict(x))
         closed.close()
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'open it again'):
             closed.predict(x)

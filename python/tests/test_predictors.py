@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Predictors and streams of the Python package: each form of input gives the same, in one call or step by step."""
+import types
 import unittest
+from unittest import mock
 
 import numpy as np
 
@@ -75,6 +77,40 @@ class Predictions(unittest.TestCase):
         dense = run.layers['dense_1'].weights
         np.testing.assert_allclose(hidden @ dense['w'].T + dense['bias'], run.predict(x), rtol=1e-4, atol=1e-5)
 
+    def test_lengths_are_whole_numbers(self):
+        for wrong, word in ((np.ones(16, bool), 'lengths is bool [16]'), (np.full((16, 1), 6), 'lengths is int64 [16, 1]'),
+                            (np.full(16, 6.0), 'lengths is float64 [16]'), ([6] * 15, 'lengths is int64 [15]')):
+            with self.assertRaises(seqlstm.InvalidArgumentError) as caught:
+                run.predict(x, lengths=wrong)
+            self.assertIn(f'{word}, expected integers [16]', str(caught.exception))
+
+    def test_too_long_sequences_name_the_longest(self):
+        short = run.predictor(steps=4)
+        self.assertEqual(short(x, lengths=[4, 1] * 8).shape, (16, 1))
+        for lengths in ([2, 6, 5] + [1] * 13, [6] + [1] * 15, [1] * 15 + [6]):
+            with self.assertRaises(seqlstm.InvalidArgumentError) as caught:
+                short(x, lengths=lengths)
+            self.assertIn('a sequence has 6 steps, and this predictor was made for 4', str(caught.exception))
+            self.assertEqual(caught.exception.fix, 'use run.predictor(steps=6)')
+
+    def test_one_feature_needs_no_dimension(self):
+        one = x[:, :, :1]
+        single = seqlstm.train(make_model(steps=True), data={'train': (one, x[:, :, :2])}, folder=next(folders),
+                               on_progress=silent)
+        whole, close = single.predict(one), dict(rtol=1e-4, atol=1e-5)
+        self.assertEqual(whole.shape, (16, 6, 2))
+        np.testing.assert_allclose(single.predict(one[:, :, 0]), whole, **close)
+        np.testing.assert_allclose(single.predict(one[3, :, 0]), whole[3], **close)
+        np.testing.assert_allclose(single.predict(one[3]), whole[3], **close)
+        for parts in ([one[0, :, 0], one[1, :2, 0]], [one[0], one[1, :2, 0]], [one[0], one[1, :2]]):
+            found = single.predict(parts)
+            self.assertEqual([part.shape for part in found], [(6, 2), (2, 2)])
+            np.testing.assert_allclose(found[0], whole[0], **close)
+            np.testing.assert_allclose(found[1], whole[1, :2], **close)
+        short = single.predict(one[:, :, 0], lengths=[2, 6] * 8)
+        self.assertTrue((short[::2, 2:] == 0).all())
+        np.testing.assert_allclose(short[1::2], whole[1::2], **close)
+
     def test_tensors_come_through_dlpack(self):
         class Tensor:
             def __init__(self, device):
@@ -94,6 +130,28 @@ class Predictions(unittest.TestCase):
         bad.__class__ = type('Bfloat16', (Tensor,), {'__dlpack__': lambda self, **_: self.fail()})
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, r'Unsupported dtype.*pass tensor\.float\(\)'):
             run.predict(bad)
+
+    def test_tensors_of_devices_are_copied_to_the_host(self):
+        """By their own library, which is asked for it; what lies in the memory of the host is not copied."""
+        asked = []
+
+        class Tensor:
+            def __init__(self, device):
+                self.device = device
+
+            def __dlpack_device__(self):
+                return self.device, 4
+
+            def __dlpack__(self, **options):
+                asked.append((self.device, options.get('dl_device')))
+                return x.__dlpack__()
+
+        for device in (2, 10):  # of CUDA and of ROCm
+            np.testing.assert_array_equal(run.predict(Tensor(device)), run.predict(x))
+        with mock.patch('numpy.from_dlpack', lambda tensor, **_: asked.append(tensor.device) or x):
+            for device in (1, 3, 11):  # the processor, and what these two have pinned
+                run.predict(Tensor(device))
+        self.assertEqual(asked, [(2, (1, 0)), (10, (1, 0)), 1, 3, 11])
 
     def test_tensors_that_require_gradients_are_detached(self):
         class Tensor:
@@ -116,6 +174,49 @@ class Predictions(unittest.TestCase):
             np.testing.assert_array_equal(run.predict(tensor), run.predict(x))
             np.testing.assert_array_equal(run.predict(list(x) if wanted else tensor), run.predict(x))
             self.assertEqual(tensor.requires_grad, wanted, 'the tensor of the caller stays as it is')
+
+
+class Texts(unittest.TestCase):
+    def test_a_decoder_gives_a_text_for_each(self):
+        pairs = {'source': ['a b', 'b c a', 'c', 'a a b'] * 2, 'target': ['x y', 'z', 'y y x', 'x'] * 2}
+        model = {'seqlstm': 1, 'seed': 1, 'data': {'batch_size': 4, 'tokenizer': {'type': 'whitespace', 'specials': ['bos', 'eos']},
+                                                   'source_tokenizer': {'type': 'whitespace', 'specials': ['unk']}},
+                 'model': {'encoder': [{'type': 'embedding', 'dim': 3}, {'type': 'lstm', 'units': 4}],
+                           'decoder': [{'type': 'embedding', 'dim': 3}, {'type': 'lstm', 'units': 4, 'return_sequences': True},
+                                       {'type': 'output', 'activation': 'softmax'}]},
+                 'decode': {'beam': 3, 'n_best': 3, 'max_length': 5}, 'train': {'epochs': 1, 'loss': 'cross_entropy'},
+                 'dispatch': {'policy': 'estimate'}}
+        decoder = seqlstm.train(model, data={'train': pairs}, folder=next(folders), on_progress=silent)
+        self.assertEqual(set(decoder.classes), {'<bos>', '<eos>', 'x', 'y', 'z'})
+        found = decoder.predict(['a b', 'b c a', 'c'])
+        self.assertTrue(len(found) == 3 and all(set(text.split()) <= {'x', 'y', 'z'} for text in found), found)
+        self.assertEqual(decoder.predict('a b'), found[0])
+        self.assertEqual(seqlstm.open(decoder.folder).predict(['c', 'a b']), [found[2], found[0]])
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'test: target 2 contains a line break'):
+            seqlstm.train(model, data={'train': pairs, 'test': {'source': ['a', '', 'c\td'], 'target': ['x', '', 'y\nz']}},
+                          folder=next(folders))
+        with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'different lengths: target 1, source 2'):
+            seqlstm.train(model, data={'train': {'target': ['x'], 'source': ['a', 'b']}}, folder=next(folders))
+
+    def test_a_reply_is_the_best_text(self):
+        """The library writes several, the best one first, or none."""
+        from seqlstm import _predictor
+        from seqlstm._library import ffi
+        replies = [[b'first', b'second', b'third'], [b'only'], [b'', b'x'], []]
+        kept = [[ffi.new('char[]', text) for text in texts] for texts in replies]
+
+        def predict(context, texts, sizes, count, write, *_):
+            for r in range(count):
+                listed = ffi.new('struct seqlstm_reply_text[]', len(replies[r]) or 1)
+                for slot, text, array in zip(listed, replies[r], kept[r]):
+                    slot.text, slot.bytes = array, len(text)
+                write(ffi.NULL, ffi.new('struct seqlstm_reply *', {'text_count': len(replies[r]), 'texts': listed}))
+            return 0
+
+        predictor = mock.Mock(spec=_predictor.Predictor, writes_texts=True)
+        with mock.patch('seqlstm._predictor.lib', types.SimpleNamespace(seqlstm_predict_texts=predict)):
+            found = _predictor.Predictor.predict_texts(predictor, ['a', 'b', 'c', 'd'])
+        self.assertEqual(found, ['first', 'only', '', ''])
 
 
 class Streams(unittest.TestCase):

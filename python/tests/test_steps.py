@@ -62,6 +62,18 @@ class Steps(unittest.TestCase):
         np.testing.assert_allclose(run.stream()(x=x[0, 0]), run.stream()(x[0, 0]), **close)
         self.assertEqual(run.stream()(read_only[0]).shape, (1,))
 
+    def test_one_step_in_a_list_is_a_list(self):
+        """Of a model with an output per step: [F] gives [O], and [1, F] gives [1, O]."""
+        model = seqlstm.train(make_model(steps=True), data={'train': (x, x[:, :, :2])}, folder=next(folders),
+                              on_progress=silent, threads=1)
+        whole, stream = model.predict(x[0]), model.stream()
+        for given, shape in ((x[0, 0], (2,)), (x[0, 1:2], (1, 2)), (x[0, 2:3].copy(), (1, 2)), (x[0, 3:5], (2, 2)),
+                             (list(x[0, 5]), (2,))):
+            at = stream.position
+            y = stream(given)
+            self.assertEqual(y.shape, shape)
+            np.testing.assert_allclose(y.reshape(-1, 2), whole[at:stream.position], rtol=1e-4, atol=1e-5)
+
     def test_results_are_of_their_own(self):
         stream = run.stream()
         first = stream(x[0, 0])
