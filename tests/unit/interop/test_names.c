@@ -395,6 +395,18 @@ static void names_of_files(void **state)
          SEQLSTM_INVALID_CONFIG,
          "`r_l1/lstm_cell/kernel` of the file belongs to layer `r`, but the model's layer has no such parameter; set "
          "its options as in the file (`layers`, `use_bias`, `direction`)"},
+        {SL_CONVENTION_KERAS,
+         {KERAS("r/lstm_cell/"), KERAS_DENSE("d/", ""), {"r_l12/lstm_cell/kernel", "3,12"}},
+         {0},
+         SEQLSTM_INVALID_CONFIG,
+         "`r_l12/lstm_cell/kernel` of the file belongs to layer `r`, but the model's layer has no such parameter; set "
+         "its options as in the file (`layers`, `use_bias`, `direction`)"},
+        {SL_CONVENTION_KERAS,
+         {KERAS("r/lstm_cell/"), KERAS_DENSE("d/", ""), {"r_l/lstm_cell/kernel", "3,12"}, {"r_1/kernel", "3,12"}},
+         {0},
+         SEQLSTM_INVALID_CONFIG,
+         "`r_l/lstm_cell/kernel` of the file belongs to layer `r`, but the model's layer has no such parameter; set "
+         "its options as in the file (`layers`, `use_bias`, `direction`)"},
         {SL_CONVENTION_PYTORCH,
          {LSTM("rnn.", ""), DENSE("d."), {"rnn.weight_hr_l0", "2,3"}},
          {.ours = "r", .theirs = "rnn"},

@@ -185,6 +185,17 @@ static void hostile_headers_are_refused(void **state)
     assert_int_equal(open_text("{}", 0, NULL), SEQLSTM_OK);
     assert_int_equal(open_text("{}  \n ", 0, NULL), SEQLSTM_OK);
     assert_int_equal(open_text("{" ENTRY("a", "[1]", 4, 8) "," ENTRY("b", "[1]", 0, 4) "}", 8, NULL), SEQLSTM_OK);
+    assert_int_equal(open_text("{" ENTRY("a", "[1,1,1,1,1,1,1,1]", 0, 4) "}", 4, NULL), SEQLSTM_OK);
+    /* empty tensors stand before, between and behind others, whatever their order in the header */
+    static const char *const entries[] = {ENTRY("a", "[2]", 0, 8), ENTRY("none", "[0]", 0, 0), ENTRY("c", "[1]", 8, 12),
+                                          ENTRY("zero", "[3,0]", 8, 8), ENTRY("last", "[0]", 12, 12)};
+    for (int turn = 0; turn < 10; turn++) {
+        char header[600] = "{";
+        for (int k = 0; k < 5; k++)
+            snprintf(header + strlen(header), sizeof header - strlen(header), "%s%s", k ? "," : "",
+                     entries[turn < 5 ? (k + turn) % 5 : (turn - k) % 5]);
+        assert_int_equal(open_text(strcat(header, "}"), 12, NULL), SEQLSTM_OK);
+    }
 }
 
 static void absurd_lengths_are_refused(void **state)
@@ -196,6 +207,20 @@ static void absurd_lengths_are_refused(void **state)
         char bytes[10] = "        {}";
         memcpy(bytes, &LENGTHS[i], 8);
         assert_int_equal(sl_safetensors_open_bytes("x", bytes, 10, &file, NULL), SEQLSTM_CORRUPT_DATA);
+    }
+    static const struct {
+        const char *bytes, *says;
+        size_t count;
+    } others[] = {{"a,b,c\n1,2,3\n", ", but text: data are named", 12},
+                  {"a,b,c\n1,2,3\n\x01\xff", ": it does not begin with the length of a header", 14},
+                  {"\x08\x07\x12\x07pytorch", ", but perhaps ONNX", 11},
+                  {"\x08\x20\x12\x07pytorch", ": it does not begin", 11}};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_safetensors *file = NULL;
+        assert_int_equal(sl_safetensors_open_bytes("x", others[i].bytes, others[i].count, &file, &err),
+                         SEQLSTM_CORRUPT_DATA);
+        assert_non_null(strstr(err.message, others[i].says));
     }
     assert_int_equal(sl_safetensors_open("/nonexistent/x", &(struct sl_safetensors *){NULL}, NULL), SEQLSTM_NOT_FOUND);
 }
@@ -241,7 +266,9 @@ static void what_cannot_be_written(void **state)
     twice[1].name = "__metadata__";
     assert_int_equal(sl_safetensors_write(path, &content, NULL), SEQLSTM_INVALID_ARGUMENT);
     twice[1].name = "b\xff";
-    assert_int_equal(sl_safetensors_write(path, &content, NULL), SEQLSTM_INVALID_ARGUMENT);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_safetensors_write(path, &content, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "tensor 1 is not UTF-8");
     twice[1].name = "b";
     twice[1].shape[0] = -1;
     assert_int_equal(sl_safetensors_write(path, &content, NULL), SEQLSTM_INVALID_ARGUMENT);

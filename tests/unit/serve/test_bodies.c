@@ -422,6 +422,8 @@ static const char *const continued[] = {
 #define AB(more) ASK("\"prompt\":\"ab\"," more)
     AB("\"max_tokens\":18"),
     AB("\"max_tokens\":19"),
+    AB("\"max_tokens\":18,\"echo\":true"),
+    AB("\"max_tokens\":19,\"echo\":true"),
     AB("\"max_tokens\":1"),
     AB("\"max_tokens\":0"),
     AB("\"max_tokens\":1.5"),

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "golden.h"
 #include "ok.h"
 #include "serve/load/curve.h"
 
@@ -40,7 +41,7 @@ seqlstm_status __wrap_sl_load_run(const struct sl_load_request *request, struct 
 
 static const struct sl_load_bodies bodies = {.count = 3};
 static const struct sl_load_request request = {
-    .address = "127.0.0.1", .port = 81, .bodies = &bodies, .connections = 40, .seconds = 2.5, .seed = 100};
+    .address = "127.0.0.1", .port = 81, .bodies = &bodies, .rate = 77, .connections = 40, .seconds = 2.5, .seed = 100};
 
 static seqlstm_status measure(struct sl_curve *curve, const double *rates, int32_t rate_count,
                               struct seqlstm_error *err)
@@ -160,6 +161,47 @@ static void latencies_are_told_in_order(void **state)
     assert_true(none.reached == 0 && none.mean == 0 && none.most == 0);
 }
 
+/* ---- what is shown of them ------------------------------------------------------------------------------------- */
+
+static struct sl_load_result make_result(double wanted, double seconds, int64_t number)
+{
+    return (struct sl_load_result){.wanted = wanted,
+                                   .reached = wanted > 0 ? 0.9 * wanted : 1000.0 * (double)number,
+                                   .answered = 100 + number,
+                                   .failed = 3 * number,
+                                   .lost = 10 * number,
+                                   .mean = seconds,
+                                   .p50 = 0.75 * seconds,
+                                   .p90 = 2 * seconds,
+                                   .p99 = 3 * seconds,
+                                   .p999 = 4.5 * seconds,
+                                   .most = 6 * seconds,
+                                   .own_cpu = 1e-6 * (double)number,
+                                   .other_cpu = 1.25e-5 * (double)number};
+}
+
+/* A point of which nothing was answered has no latency. */
+static void a_curve_is_shown_as_a_table_a_page_and_json(void **state)
+{
+    (void)state;
+    static struct sl_curve curve = {.name = "a <b>", .server = "http://[::1]:80/", .steps = 333, .requests = 64};
+    static const double wanted[] = {400, 1200, 1800}, seconds[] = {0.0021, 0, 0.043};
+    struct sl_buf out = {0};
+    curve.alone = make_result(0, 0.0015, 1);
+    curve.closed = make_result(0, 0.03, 2);
+    for (int k = 0; k < 3; k++)
+        curve.points[curve.count++] = make_result(wanted[k], seconds[k], 3 + k);
+    for (int is_own = 0; is_own < 2; is_own++) { /* a server of another process, or of the same */
+        curve.offline = 5432.1 * is_own;
+        sl_buf_printf(&out, "== %s\n", is_own ? "with what is computed without a server" : "of any server");
+        sl_curve_print_table(&curve, &out);
+        sl_curve_print_json(&curve, &out);
+        sl_curve_print_html(&curve, &out);
+    }
+    golden_expect("reports/load_curve.txt", "== ", sl_buf_text(&out));
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -168,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_server_that_answers_nothing_has_no_curve),
         cmocka_unit_test(the_load_that_fails_is_the_last),
         cmocka_unit_test(latencies_are_told_in_order),
+        cmocka_unit_test(a_curve_is_shown_as_a_table_a_page_and_json),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -194,9 +194,16 @@ static void test_sleepers(void **state)
     sl_job_queue_wake(&queue);
     assert_int_equal(join(sleepers, SLEEPERS), 0);
     assert_true(sleepers[0].goes_on && sleepers[2].goes_on);
-    start(sleepers, 1, &queue);
-    sl_job_queue_add_again(&queue, &all[0]);
-    assert_int_equal(join(sleepers, 1), 1);
+    for (int again = 0; again < 2; again++) { /* one job wakes one that sleeps, too */
+        start(sleepers, 1, &queue);
+        if (again)
+            sl_job_queue_add_again(&queue, &all[0]);
+        else
+            assert_true(sl_job_queue_add(&queue, &all[0]));
+        if (!again)
+            sl_job_queue_announce(&queue);
+        assert_int_equal(join(sleepers, 1), 1);
+    }
     start(sleepers, SLEEPERS, &queue);
     sl_job_queue_close(&queue);
     assert_int_equal(join(sleepers, SLEEPERS), 0);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/interrupt.h"
 #include "serve/load/history.h"
 
 /* What a server does with a request. */
@@ -154,6 +155,58 @@ static void requests_that_wait_are_late(void **state)
     assert_true(result.answered == s.done[ANSWER] && result.answered > 20);
     assert_true(result.most >= pauses - 0.1);
     assert_true(result.mean >= pauses / 2 - 0.1);
+    assert_true(result.reached <= 1e6 / s.pause_us); /* of the time until the last answer */
+}
+
+/* ---- a load that is stopped ---- */
+
+struct mute_server {
+    int socket;
+    struct sl_interrupt interrupt;
+};
+
+/* Answers nothing, and stops the load a while after the first request has come. */
+static void *stop_later(void *context)
+{
+    struct mute_server *s = context;
+    char got[100];
+    const int connection = accept(s->socket, NULL, NULL);
+    while (connection >= 0 && recv(connection, got, sizeof got, 0) <= 0) {
+    }
+    usleep(10000);
+    s->interrupt.stop = 1;
+    while (connection >= 0 && recv(connection, got, sizeof got, 0) > 0) {
+    }
+    close(connection);
+    return NULL;
+}
+
+/* What has no answer is lost, and so is what waits for a connection. */
+static void requests_that_were_not_sent_are_lost(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_load_result result;
+    struct sl_buf text = {0};
+    pthread_t thread;
+    uint16_t port;
+    struct mute_server s = {.socket = load_listen(0, &port)};
+    sl_buf_append_text(&text, request_text);
+    const struct sl_load_bodies bodies = {.requests = &text, .count = 1};
+    const struct sl_load_request request = {.address = "127.0.0.1",
+                                            .port = port,
+                                            .bodies = &bodies,
+                                            .rate = 1e5,
+                                            .connections = 1,
+                                            .seconds = 60,
+                                            .interrupt = &s.interrupt};
+    assert_int_equal(pthread_create(&thread, NULL, stop_later, &s), 0);
+    assert_int_equal(sl_load_run(&request, &result, &err), SEQLSTM_CANCELLED);
+    pthread_join(thread, NULL);
+    close(s.socket);
+    assert_int_equal(result.answered + result.failed, 0);
+    assert_true(result.lost > 100); /* about a thousand come in 0.01 s */
+    sl_buf_deinit(&text);
 }
 
 /* ---- requests that a socket takes in many parts ---- */
@@ -230,6 +283,7 @@ int main(void)
         cmocka_unit_test(requests_that_wait_are_late),
         cmocka_unit_test(several_requests_are_sent_in_turn),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
+        cmocka_unit_test(requests_that_were_not_sent_are_lost),
         cmocka_unit_test(large_requests_arrive_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

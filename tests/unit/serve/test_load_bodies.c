@@ -150,6 +150,39 @@ static void without_tests_lengths_are_those_of_training(void **state)
     check_lengths(state, false);
 }
 
+/* An empty text is asked for as one token, and of a long one so much as a server takes at most. */
+static void lengths_have_limits(void **state)
+{
+    enum { LONG = 300, MOST = 256 };
+    FILE *file = fopen(scratch_path("train.txt"), "w");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w = {.session = NULL};
+    int seen[MOST + 1] = {0};
+    char text[1024];
+    (void)state;
+    assert_non_null(file);
+    fputs("yes \nno a b c\nyes ", file);
+    for (int k = 0; k < LONG; k++)
+        fputs("a ", file);
+    fputs("\n", file);
+    fclose(file);
+    snprintf(text, sizeof text, LINES, "");
+    train_session(text, NULL, &w.diagnostics, &w.session);
+    ok(sl_load_bodies_init(&w.bodies, w.session, "m", "here:80", REQUESTS, SEED, &err), &err);
+    for (int64_t k = 0; k < REQUESTS; k++) {
+        char shape[40];
+        assert_in_range(w.bodies.lengths[k], 1, MOST);
+        seen[w.bodies.lengths[k]]++;
+        snprintf(shape, sizeof shape, "\"shape\":[%lld],", (long long)w.bodies.lengths[k]);
+        assert_non_null(strstr(sl_buf_text(&w.bodies.requests[k]), shape));
+    }
+    assert_true(seen[1] > 0 && seen[3] > 0 && seen[MOST] > 0);
+    assert_int_equal(seen[1] + seen[3] + seen[MOST], REQUESTS);
+    sl_load_bodies_deinit(&w.bodies);
+    sl_session_close(w.session);
+    sl_diagnostics_destroy(w.diagnostics);
+}
+
 /* The text is the source of a record, and its length that of the source. */
 static void texts_are_those_of_the_data(void **state)
 {
@@ -261,6 +294,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(lengths_are_those_of_the_test_split, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(without_tests_lengths_are_those_of_training, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(lengths_have_limits, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(texts_are_those_of_the_data, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(prompts_are_as_long_as_lines, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(without_lines_prompts_are_as_long_as_segments, scratch_make, scratch_remove),

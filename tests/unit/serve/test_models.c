@@ -64,6 +64,94 @@ static long long count_uses(const struct sl_served_model *model)
     return atomic_load(&model->uses->count);
 }
 
+/* ---- limits of a version: those of the request, with room for padding ------------------------------------------- */
+
+static struct sl_model plain_model;
+static struct sl_predictor_limits asked;
+static int64_t longest;
+
+const struct sl_model *__wrap_sl_session_get_model(const struct sl_session *session);
+const struct sl_model *__wrap_sl_session_get_model(const struct sl_session *session)
+{
+    assert_ptr_equal(session, &closed);
+    return &plain_model;
+}
+
+int64_t __wrap_sl_session_get_longest(const struct sl_session *session);
+int64_t __wrap_sl_session_get_longest(const struct sl_session *session)
+{
+    assert_ptr_equal(session, &closed);
+    return longest;
+}
+
+seqlstm_status __wrap_sl_served_model_open(struct sl_session *session, const char *name,
+                                           const struct sl_predictor_limits *limits, struct sl_served_model *out,
+                                           struct seqlstm_error *err);
+seqlstm_status __wrap_sl_served_model_open(struct sl_session *session, const char *name,
+                                           const struct sl_predictor_limits *limits, struct sl_served_model *out,
+                                           struct seqlstm_error *err)
+{
+    (void)err;
+    assert_ptr_equal(session, &closed);
+    asked = *limits;
+    *out = (struct sl_served_model){
+        .name = name, .sequences = limits->sequences ? limits->sequences : 10, .uses = malloc(sizeof *out->uses)};
+    assert_non_null(out->uses);
+    atomic_init(&out->uses->count, 1);
+    return SEQLSTM_OK;
+}
+
+static void limits_are_those_of_the_request(void **state)
+{
+    static const struct {
+        enum sl_serve_batching batching;
+        int64_t sequences, steps, longest; /* asked for, and of the data */
+        size_t encoders;
+        bool reproducible;
+        int64_t most, rows, served; /* what is opened, and the sequences of a batch */
+    } cases[] = {{SL_BATCHING_STEPS, 0, 0, 50, 0, false, 0, 0, 10},
+                 {SL_BATCHING_STEPS, 7, 20, 50, 0, true, 7, 0, 7},
+                 {SL_BATCHING_PADDED, 0, 0, 50, 0, false, 128, 8192, 64},
+                 {SL_BATCHING_PADDED, 7, 0, 5000, 0, true, 14, 10000, 7},
+                 {SL_BATCHING_PADDED, 7, 6000, 5000, 0, false, 14, 12000, 7},
+                 {SL_BATCHING_PADDED, 7, 60, 5000, 0, false, 14, 8192, 7},
+                 {SL_BATCHING_PADDED, 7, 6000, 5000, 2, false, 7, 0, 7}}; /* decoders pad within their limits */
+    (void)state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const struct sl_server_request request = {.names = names,
+                                                  .count = MODELS,
+                                                  .close = close_session,
+                                                  .follow_context = &closed,
+                                                  .batching = cases[k].batching,
+                                                  .sequences = cases[k].sequences,
+                                                  .steps = cases[k].steps,
+                                                  .threads = 3,
+                                                  .reproducible = cases[k].reproducible};
+        const struct sl_models models = {.made = &request};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_served_model *model = NULL;
+        plain_model.encoder_count = cases[k].encoders;
+        longest = cases[k].longest;
+        assert_int_equal(sl_models_open(&models, 2, (struct sl_session *)&closed, &model, &err), SEQLSTM_OK);
+        assert_string_equal(model->name, "abc");
+        assert_int_equal(model->slot, 2);
+        assert_ptr_equal(model->session, &closed);
+        assert_int_equal(model->sequences, cases[k].served);
+        assert_int_equal(asked.sequences, cases[k].most);
+        assert_int_equal(asked.rows, cases[k].rows);
+        assert_int_equal(asked.steps, cases[k].steps);
+        assert_int_equal(asked.threads, 3);
+        assert_int_equal(asked.stream_steps, 32);
+        assert_int_equal(asked.chunk_steps, 32);
+        assert_int_equal(asked.reproducible, cases[k].reproducible);
+        assert_int_equal(asked.measures, !cases[k].reproducible);
+        sl_served_model_close(model);
+        free(model);
+    }
+}
+
+/* ---- names ------------------------------------------------------------------------------------------------------ */
+
 static void names_and_paths_find_a_model(void **state)
 {
     struct sl_models *models = *state;
@@ -157,6 +245,7 @@ static void older_versions_live_as_long_as_they_are_used(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_are_those_of_the_request),
         cmocka_unit_test_setup_teardown(names_and_paths_find_a_model, open_models, close_models),
         cmocka_unit_test_setup_teardown(older_versions_live_as_long_as_they_are_used, open_models, close_models),
     };

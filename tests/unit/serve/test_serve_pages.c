@@ -19,6 +19,8 @@ static void pages_name_what_a_model_reads_and_writes(void **state)
          .output_features = 3,
          .steps = 4},
         {.name = "row <b>\"", .input_features = 1, .output_features = 1, .steps = 5},
+        {.name = "wide", .input_features = 3, .output_features = 1, .steps = 12},
+        {.name = "narrow", .input_features = 1, .output_features = 4, .steps = 13},
         {.name = "ids",
          .reads_ids = true,
          .reads_steps = true,

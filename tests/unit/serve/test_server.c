@@ -317,6 +317,8 @@ static void types_and_headers(void **state)
     expect((struct seqlstm_http_request){INFER("values"), .type = "text/plain", .body = ROW}, 415,
            "the content type is not application/json");
     expect((struct seqlstm_http_request){INFER("values"), .type = "", .body = ROW}, 415, "content type");
+    expect((struct seqlstm_http_request){INFER("values"), .type = "application/xml", .body = ROW}, 415, "content type");
+    expect((struct seqlstm_http_request){INFER("values"), .type = "application/jso", .body = ROW}, 415, "content type");
     expect((struct seqlstm_http_request){POST, .path = "/v1/completions", .type = "text/plain", .body = "{}"}, 415,
            "\"invalid_request_error\"");
     static const struct {

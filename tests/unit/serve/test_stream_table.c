@@ -171,6 +171,26 @@ static void test_few_may_wait(void **state)
     finish(w, last, NULL, OLD);
 }
 
+/* When all that waited have had their turns, the next to wait is the first again. */
+static void test_those_that_wait_later_have_their_turns(void **state)
+{
+    struct world *w = *state;
+    struct sl_job *now = ask(w, OLD, true, false, false);
+    for (int round = 0; round < 3; round++) { /* two wait, then one, then one */
+        struct sl_job *next = ask(w, OLD, false, false, true),
+                      *then = round == 0 ? ask(w, OLD, false, false, true) : NULL;
+        finish(w, now, next, OLD);
+        now = next;
+        if (then) {
+            finish(w, now, then, OLD);
+            now = then;
+        }
+    }
+    struct sl_job *last = ask(w, OLD, false, true, true);
+    finish(w, now, last, OLD);
+    finish(w, last, NULL, OLD);
+}
+
 /* ---- several streams ----------------------------------------------------------------------------------------- */
 
 /* The stream to which a request belongs, whose turn is now. */
@@ -368,6 +388,7 @@ int main(void)
         cmocka_unit_test(test_nothing_continues_what_has_not_begun),
         cmocka_unit_test(test_without_memory_it_begins_on_the_old_one),
         cmocka_unit_test(test_few_may_wait),
+        cmocka_unit_test(test_those_that_wait_later_have_their_turns),
         cmocka_unit_test(test_streams_are_told_apart),
         cmocka_unit_test(test_streams_that_are_not_used_end),
         cmocka_unit_test(test_a_first_request_that_is_not_computed_leaves_no_stream),
