@@ -234,6 +234,7 @@ static void test_serve(void **state)
         "serve a --target-p99 0.009",
         "serve a --batching padded",
         "serve a --batching odd",
+        "serve a --batching stepped",
         "serve a --reproducible",
         "serve a --reproducible --batching steps",
         "serve a --reproducible --batching padded",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `profile` tries out, and its end by a signal. */
+#include <limits.h>
 #include <stdbool.h>
 #include <unistd.h>
 
@@ -23,7 +24,7 @@ static const char text[] = "seqlstm: 1\n"
 /* Where turns are those of a machine of four cores that the test makes up, on which steps take less time with more
  * threads and in larger batches. NULL: they are real. */
 static struct sl_buf *turns;
-static int turn_count;
+static int turn_count, turns_of_four = INT_MIN; /* those with four threads, of which the fourth takes long */
 
 struct trials {
     struct sl_interrupt interrupt;
@@ -75,8 +76,9 @@ seqlstm_status __wrap_sl_session_take_turn(struct sl_session *session, struct sl
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no");
     const double speed = threads == 1 ? 0.8 : threads == 2 ? 1 : 1.25;
     const double noise = 1 + 0.01 * (turn_count++ % 4) * (measured ? 1 : 3);
+    const bool slow = threads == 4 && turns_of_four++ == 3;
     *out_turn = (struct sl_turn){.updates = updates, .rows = updates * batch * 10};
-    out_turn->ns = (double)updates * 1e6 * (1 + 0.5 * batch) * noise / speed;
+    out_turn->ns = (double)updates * 1e6 * (1 + 0.5 * batch) * noise / (slow ? 0.1 : speed);
     sl_buf_printf(turns, " %lld+%lld", (long long)warm, (long long)updates);
     return SEQLSTM_OK;
 }
@@ -139,6 +141,16 @@ static void test_batches(void **state)
     }
 }
 
+/* What helps and what does not, as it is told. */
+static void add_advices(struct sl_buf *out, const struct sl_timeline_advices *advices)
+{
+    for (int32_t k = 0; k < advices->count; k++) {
+        const struct sl_timeline_advice *a = &advices->items[k];
+        sl_buf_printf(out, "%s %s: %.4f [%.4f, %.4f] (%s)\n", a->helps ? "helps" : "does not help", a->change, a->speed,
+                      a->low, a->high, a->note);
+    }
+}
+
 /* What is tried in which order with how many updates, and what of it helps: the fastest first, then what does not. */
 static void test_order(void **state)
 {
@@ -151,18 +163,42 @@ static void test_order(void **state)
     assert_int_equal(find(&trials, &advices), SEQLSTM_OK);
     turns = NULL;
     sl_buf_append_char(&out, '\n');
-    for (int32_t k = 0; k < advices.count; k++) {
-        const struct sl_timeline_advice *a = &advices.items[k];
-        sl_buf_printf(&out, "%s %s: %.4f [%.4f, %.4f] (%s)\n", a->helps ? "helps" : "does not help", a->change,
-                      a->speed, a->low, a->high, a->note);
-    }
+    add_advices(&out, &advices);
     golden_expect("reports/advice.txt", "--", sl_buf_text(&out));
     sl_buf_deinit(&out);
+}
+
+/* With any number of threads, all others that may be faster are tried. One that was slower once does not help. */
+static void test_threads(void **state)
+{
+    (void)state;
+    static struct sl_timeline_advices advices;
+    struct sl_buf out = {0}, unread = {0};
+    for (int threads = 1; threads <= 4; threads++) {
+        struct trials trials = {.records = 4, .threads = threads};
+        turns = &unread;
+        turn_count = 0;
+        turns_of_four = threads == 2 ? 0 : INT_MIN;
+        assert_int_equal(find(&trials, &advices), SEQLSTM_OK);
+        turns = NULL;
+        sl_buf_printf(&out, "of %d:", threads);
+        for (int n = 1; n <= 4; n++) {
+            char change[20];
+            snprintf(change, sizeof change, "--threads %d", n);
+            for (int32_t k = 0; k < advices.count; k++)
+                if (strcmp(advices.items[k].change, change) == 0)
+                    sl_buf_printf(&out, " %d%s", n, advices.items[k].helps ? "!" : "");
+        }
+        sl_buf_append_char(&out, '\n');
+    }
+    assert_string_equal(sl_buf_text(&out), "of 1: 2! 4!\nof 2: 1 4\nof 3: 1 4\nof 4: 1 2\n");
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&unread);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt), cmocka_unit_test(test_batches),
-                                       cmocka_unit_test(test_order)};
+                                       cmocka_unit_test(test_order), cmocka_unit_test(test_threads)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

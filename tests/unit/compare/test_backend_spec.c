@@ -130,18 +130,19 @@ static void test_as_many_options_as_may_be(void **state)
 
 static void test_which_are_the_same(void **state)
 {
-    static const char *const texts[] = {"a",     "a:v",   "b",          "a,k=1",       "a:w,k=1",
-                                        "a,k=2", "a,l=1", "a,k=1,l=2",  "a,l=2,k=1",   "a,device=0",
-                                        "/a",    "./a",   "a,device=1", "a:v,device=0"};
-    static const int kinds[] = {0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9, 7};
-    struct sl_backend_spec specs[14];
+    static const char *const texts[] = {"a",     "a:v",   "b",          "a,k=1",        "a:w,k=1",
+                                        "a,k=2", "a,l=1", "a,k=1,l=2",  "a,l=2,k=1",    "a,device=0",
+                                        "/a",    "./a",   "a,device=1", "a:v,device=0", "a,k=1,l=3"};
+    static const int kinds[] = {0, 0, 1, 2, 2, 3, 4, 5, 6, 7, 8, 8, 9, 7, 10};
+    enum { COUNT = sizeof kinds / sizeof *kinds };
+    struct sl_backend_spec specs[COUNT];
     (void)state;
-    for (int k = 0; k < 14; k++) {
+    for (int k = 0; k < COUNT; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         ok(sl_backend_spec_parse(&arena, texts[k], &specs[k], &err), &err);
     }
-    for (int a = 0; a < 14; a++)
-        for (int b = 0; b < 14; b++)
+    for (int a = 0; a < COUNT; a++)
+        for (int b = 0; b < COUNT; b++)
             if (sl_backend_spec_is_same(&specs[a], &specs[b]) != (kinds[a] == kinds[b]))
                 fail_msg("%s and %s", texts[a], texts[b]);
 }

@@ -81,6 +81,9 @@ static void streams(void **state)
             fail_msg("%d: %s", (int)sizes[k], err.message);
         assert_int_equal(sample.batches[0]->sequences, sizes[k] ? sizes[k] : 4);
         assert_true(sample.envelope.stream && sample.batches[0]->axis.steps <= 5);
+        for (int32_t b = 0; b < sample.count; b++) /* in the middle of a stream, too, states begin as zeros */
+            assert_false(sample.batches[b]->carry_state);
+        assert_true(sizes[k] >= 24 || (sample.count == 2 && sample.batches[1]->ordinal > 0));
         sl_sample_deinit(&sample);
     }
     data_close(&o);

@@ -264,6 +264,29 @@ static void test_pairing(void **state)
     assert_int_equal(count, 2);
     assert_true(matches[1].compared && matches[1].unit == 3);
 
+    /* the layer that says the most is the first that one alone refuses */
+    make_world(&w);
+    for (int n = 1; n < 3; n++) {
+        accept(&w.units[n - 1][n], "fast");
+        strcpy(w.units[2 - n][n].reason, n == 1 ? "too wide" : "too deep");
+    }
+    assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, &err),
+                     SEQLSTM_UNAVAILABLE);
+    assert_string_equal(err.message, "A (a) and B (b) accept no layer in common; `two`: A: accepts it; B: too wide");
+
+    /* a third helps rather than a side, and a side rather than the reference, in whatever order they are loaded */
+    for (int order = 0; order < 2; order++) {
+        make_world(&w);
+        accept(&w.units[0][0], "v");
+        accept(&w.units[1][0], "v");
+        for (int i = 0; i < 2; i++)
+            for (int k = 0; k < 2; k++)
+                offer(&w.units[i][1], k == order ? "third" : "b");
+        assert_int_equal(sl_matches_create(&arena, &w.graph, &w.facts[0], &w.facts[1], true, &matches, &count, &err),
+                         SEQLSTM_OK);
+        assert_string_equal(matches[1].a.id, "third");
+    }
+
     /* one of the sides may help only where both have the same under its id */
     make_world(&w);
     accept(&w.units[0][0], "v");

@@ -79,7 +79,7 @@ static void test_ab(void **state)
     make_layers(layers);
     graph.phase = SL_PHASE_TRAIN;
     layers[1].a_ns = 1234567.8;
-    layers[1].b_ns = 9.8e8;
+    layers[1].b_ns = 999.96e6; /* with four digits it is a second */
     layers[1].gflop = 0.015;
     layers[1].verdict_a.worst = 0.25;
     layers[1].verdict_b.worst = 0.5;
@@ -143,7 +143,7 @@ static void test_sweep(void **state)
     struct sl_sweep_cell cells[4][5] = {{{5, 1e6, 9e5, 1.1e6}, {5, 2e6, 1.9e6, 2.1e6}, {0}, {3, 4e9, 3e9, 5e9}},
                                         {{5, 1.5e6, 1.4e6, 1.6e6}, {4, 1.25e6, 1.2e6, 1.3e6}, {0}, {0}},
                                         {{5, 8e6, 7e6, 9e6}, {5, 3e6, 2e6, 4e6}, {0}, {3, 2.5e6, 2e6, 3e6}},
-                                        {{2, 3.1e7, 3e7, 3.2e7}, {2, 8e6, 7e6, 9e6}, {0}, {3, 7e6, 6e6, 8e6}}};
+                                        {{2, 3.1e7, 3e7, 3.2e7}, {2, 9.999e6, 7e6, 2e7}, {0}, {3, 7e6, 6e6, 8e6}}};
     struct sl_model model = {.name = "a & b"};
     struct sl_sweep_report r = {.model = &model,
                                 .phase = SL_PHASE_TRAIN,
@@ -168,6 +168,7 @@ static void test_sweep(void **state)
         r.batches[b].winner = b == 1 || b == 2;
     add_sweep(&out, "there and back", &r);
     r.batch_count = 1;
+    cells[0][3].step_ns = 1e8; /* two decades, not three */
     add_sweep(&out, "one size", &r);
     r.batches[0].winner = -1;
     memset(cells, 0, sizeof cells);
