@@ -130,6 +130,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
     }
     if (is("an optimizer counts its calls"))
         ((float *)args->slots[SEQLSTM_SLOT_OPTIMIZER_PARAM])[0] += (float)calls * 1e-3f;
+    if (is("an optimizer changes the gradient"))
+        ((float *)args->slots[SEQLSTM_SLOT_OPTIMIZER_GRAD])[2] += 1;
     return status;
 }
 
@@ -141,6 +143,8 @@ static seqlstm_status offend_backward(struct seqlstm_binding *binding, struct se
     float *dw = args->grads[SEQLSTM_SLOT_DENSE_W], *dx = args->grads[SEQLSTM_SLOT_DENSE_X];
     if (is("backward relies on the workspace") && dw && !is_left)
         dw[0] += 1;
+    if (is("backward counts its calls") && dw)
+        dw[0] += (float)calls * 1e-3f;
     if (is("backward writes behind a gradient of weights") && dw)
         dw[OUT * IN] = 0;
     if (is("backward writes before a gradient of inputs") && dx)
@@ -238,6 +242,11 @@ static void what_differs_from_call_to_call_is_named(void **state)
          "a second operation of the same descriptor gave other bits"},
         {"optimizer:repeat:N9:f32:flat", "an optimizer counts its calls",
          "the same call on the same binding gave other bits the second time"},
+        {"dense:repeat:R5I2O3:f32:flat", "backward counts its calls",
+         "the same call on the same binding gave other bits the second time"},
+        {"optimizer:fwd:N9:f32:flat", "an optimizer counts its calls", "forward: param[0, 0] is "},
+        {"optimizer:fwd:N9:f32:flat", "an optimizer changes the gradient",
+         "forward: it changed element 2 of the input grad"},
         {"dense:same:R5I2O3:f32:flat", "inference computes something else",
          "training with all rates 0 against inference: y[0, 1] is "},
         {"dense:threads:R5I2O3:f32:flat", "one member computes something else", "1 member: y[0, 0] is "},

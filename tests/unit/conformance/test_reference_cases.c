@@ -93,6 +93,8 @@ static void the_reference_takes_every_case(void **state)
     struct counts counts = {.reference = opened.reference};
     for (int level = SL_LEVEL_FORWARD; level < SL_LEVEL_COUNT; level++)
         sl_catalogue_each((enum sl_level)level, false, create, &counts);
+    create(&counts, SL_LEVEL_FORWARD, "dense:bwd:R3I2O2:bf16:flat"); /* what a backend may hold in 16 bits, too */
+    create(&counts, SL_LEVEL_FORWARD, "lstm:bwd:T3B2I3H4:f16:ragged");
     assert_true(counts.all > counts.narrow && counts.narrow > counts.int8 && counts.int8 > 0);
 }
 

@@ -57,6 +57,11 @@ static void add_case(struct sl_buf *out, const char *name)
                       (long long)c.rows_in, (long long)data->rows, (long long)data->rows_in);
         for (int64_t k = 0; k < data->axis.sequences && data->axis.steps; k++)
             sl_buf_printf(out, "%s%d", k ? " " : " axis ", data->axis.lengths[k]);
+        for (int64_t k = 0; k < data->axis.sequences && data->axis.flags & SEQLSTM_BIT_AXIS_STREAM; k++)
+            sl_buf_printf(out, "%s%llu+%u", k ? " " : " at ", (unsigned long long)data->axis.sequence_id[k],
+                          data->axis.position0[k]);
+        if (data->axis.steps)
+            sl_buf_printf(out, " flags %u", data->axis.flags);
         for (int64_t k = 0; k < c.desc.head.max_sequences && data->offsets; k++)
             sl_buf_printf(out, "%s%d", k ? " " : " memories at ", data->offsets[k]);
         sl_buf_append_text(out, "\n ");
@@ -177,12 +182,32 @@ static void statuses_become_verdicts(void **state)
     }
 }
 
+/* Without any rate a case has the descriptor of one that never had them. */
+static void rates_are_cleared(void **state)
+{
+    (void)state;
+    static const char *const names[][2] = {
+        {"lstm:same:T3B2I3H5:f32:ragged:peephole,dropout,recurrent_dropout,zoneout_cell,zoneout_hidden,weight_drop",
+         "lstm:same:T3B2I3H5:f32:ragged:peephole"},
+        {"gru:same:T3B2I3H5:f32:ragged:weight_drop,gate_clip", "gru:same:T3B2I3H5:f32:ragged:gate_clip"},
+        {"dropout:same:T3B2C5:f32:ragged:rate=0.9,mask=sequence",
+         "dropout:same:T3B2C5:f32:ragged:rate=0,mask=sequence"},
+    };
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        struct sl_case c[2];
+        for (int i = 0; i < 2; i++)
+            assert_int_equal(sl_case_parse(names[k][i], &c[i], NULL), SEQLSTM_OK);
+        assert_memory_not_equal(&c[0].desc, &c[1].desc, c[1].desc.head.struct_size);
+        sl_case_clear_rates(&c[0]);
+        assert_memory_equal(&c[0].desc, &c[1].desc, c[1].desc.head.struct_size);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(cases_are_as_before),
-        cmocka_unit_test(tolerances_are_limits),
-        cmocka_unit_test(infinities_excuse_nothing),
+        cmocka_unit_test(cases_are_as_before),      cmocka_unit_test(rates_are_cleared),
+        cmocka_unit_test(tolerances_are_limits),    cmocka_unit_test(infinities_excuse_nothing),
         cmocka_unit_test(statuses_become_verdicts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
