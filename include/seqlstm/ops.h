@@ -132,7 +132,7 @@ enum {
 };
 
 /* Reduces the steps of each sequence to one row. Only for whole axes; bind.rows are the rows of X. MAX: the first step
- * that has the maximum gets the gradient. */
+ * that has the maximum gets the gradient; NaN is above all numbers, so that it is not hidden. */
 struct seqlstm_pool_desc {
     struct seqlstm_desc head;
     int64_t features;

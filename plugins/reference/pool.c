@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* POOL: makes one row per sequence of the rows of its steps. */
+#include <math.h>
+
 #include "reference.h"
 
 static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent *extent, struct ref_slot *slot)
@@ -9,13 +11,18 @@ static int32_t slots(const union seqlstm_any_desc *desc, const struct ref_extent
     return SEQLSTM_SLOT_UNARY_COUNT;
 }
 
+static bool is_above(double x, double y)
+{
+    return x > y || (isnan(x) && !isnan(y));
+}
+
 /* Row of the first step at which feature k of sequence b is largest. */
 static int64_t largest(const struct seqlstm_axis *axis, int64_t b, const double *x, int64_t features, int64_t k)
 {
     int64_t best = b;
     for (int32_t t = 1; t < axis->lengths[b]; t++) {
         const int64_t row = axis->row_offsets[t] + b;
-        if (x[row * features + k] > x[best * features + k])
+        if (is_above(x[row * features + k], x[best * features + k]))
             best = row;
     }
     return best;

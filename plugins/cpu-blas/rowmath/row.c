@@ -185,7 +185,7 @@ void BLAS_NAME(multiply)(int64_t n, const float *x, const float *m, float *y)
 void BLAS_NAME(maximum)(int64_t n, const float *x, float *y)
 {
     for (int64_t i = 0; i < n; i++)
-        y[i] = x[i] <= y[i] ? y[i] : x[i];
+        y[i] = x[i] <= y[i] || y[i] != y[i] ? y[i] : x[i];
 }
 
 int64_t BLAS_NAME(find_above)(int64_t n, const float *x, int64_t from, float limit)

@@ -75,7 +75,7 @@ struct blas_rowmath {
     void (*mask_row)(uint64_t key, uint32_t step, uint64_t sequence, float rate, int64_t n, const float *x, float *y);
     /* y = x m. y may be x. */
     void (*multiply)(int64_t n, const float *x, const float *m, float *y);
-    /* y = max(x, y) */
+    /* y = max(x, y); NaN where one of them is. */
     void (*maximum)(int64_t n, const float *x, float *y);
     /* The first index, starting at `from`, whose x is above the limit or NaN; n if there is none. */
     int64_t (*find_above)(int64_t n, const float *x, int64_t from, float limit);

@@ -298,6 +298,39 @@ static void test_pool(void **state)
         }
 }
 
+/* Column j has NaN at step j, and the last column at two steps. It is the maximum, and its first step gets the
+ * gradient. */
+static void test_nan_is_the_maximum(void **state)
+{
+    enum { STEPS = 37, N = STEPS + 1 };
+    static const int32_t lengths[] = {STEPS};
+    struct blas_fixture *f = *state;
+    struct fixture_axis a;
+    fixture_axis(&a, 1, lengths);
+    struct seqlstm_pool_desc d = {
+        .head = fixture_head(SEQLSTM_OP_POOL, sizeof d, STEPS), .features = N, .kind = SEQLSTM_KIND_POOL_MAX};
+    float *x = fixture_floats(STEPS * N, 1), *y = fixture_floats(N, 2), *dy = fixture_floats(N, 3);
+    float *dx = fixture_floats(STEPS * N, 4);
+    for (int64_t t = 0; t < STEPS; t++)
+        x[t * N + t] = NAN;
+    x[3 * N + STEPS] = x[20 * N + STEPS] = NAN;
+    struct fixture_run run = {.desc = &d.head,
+                              .rows = STEPS,
+                              .axis = &a.axis,
+                              .t1 = STEPS,
+                              .slots = {x, y},
+                              .grads = {dx, dy},
+                              .slot_count = 2,
+                              .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
+    fixture_run(f, queue_of(f, 0), &run);
+    for (int64_t j = 0; j < N; j++) {
+        assert_true(isnan(y[j]));
+        for (int64_t t = 0; t < STEPS; t++)
+            assert_true(dx[t * N + j] == (t == (j < STEPS ? j : 3) ? dy[j] : 0));
+    }
+    free(x), free(y), free(dy), free(dx);
+}
+
 /* ---- merge -------------------------------------------------------------------------------------------- */
 
 static void test_merge(void **state)
@@ -541,6 +574,7 @@ int main(void)
         cmocka_unit_test(test_cast_halves),
         cmocka_unit_test(test_cast_wide),
         cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_nan_is_the_maximum),
         cmocka_unit_test(test_merge),
         cmocka_unit_test(test_gather_scatter),
         cmocka_unit_test(test_top_k_best),

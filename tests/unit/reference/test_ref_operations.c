@@ -208,6 +208,16 @@ static void pool(void **state)
     rh_forward(&rh);
     rh_backward(&rh, RH_ALL);
     assert_true(rh.grads[0][0] == 0 && rh.grads[0][1] == rh.grads[1][0] && rh.grads[0][2] == 0);
+    for (int at = 0; at < 3; at++) { /* NaN is not hidden, wherever it is; nor is a second one its place */
+        double x[3] = {INFINITY, 4, INFINITY};
+        x[at] = x[2] = NAN;
+        memcpy(rh_value(&rh, 0), x, sizeof x);
+        rh_forward(&rh);
+        rh_backward(&rh, RH_ALL);
+        assert_true(isnan(rh_value(&rh, 1)[0]));
+        for (int t = 0; t < 3; t++)
+            assert_true(rh.grads[0][t] == (t == at ? rh.grads[1][0] : 0));
+    }
     rh_close(&rh);
 }
 
