@@ -151,7 +151,8 @@ def test_restored_weights_are_measured(t):
     best = min(valid, key=lambda row: row['metrics']['loss'])
     expect(best is not valid[-1], 'the case shows nothing: the last validation is the best')
     expect(summary['restored'] == {'update': best['update'], 'epochs': best['epoch']}, (summary['restored'], best))
-    expect(f'after {best["epoch"]} epochs (update {best["update"]})' in err, err)
+    epochs = '1 epoch' if best['epoch'] == 1 else f'{best["epoch"]} epochs'
+    expect(f'after {epochs} (update {best["update"]})' in err, err)
     for split, metrics in summary['metrics'].items():
         measured = t.run('eval', 'r', '--split', split, '--json').json['metrics']
         expect(measured.keys() == metrics.keys(), (split, measured, metrics))

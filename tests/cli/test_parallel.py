@@ -378,7 +378,7 @@ def test_ranks_that_do_not_fit_the_division(t):
             (pipeline(2, 4), 3, ['`pipeline: 2` needs 2 ranks, or a multiple of that, and there are 3']),
             (pipeline(2, 4), 1, ['`pipeline: 2` needs 2 ranks, or a multiple of that, and there is 1']),
             (pipeline(2, 4), 4, ['{data: 1, pipeline: 2}` needs 2 ranks, and there are 4', 'parallel.data=2']),
-            (pipeline(2, 4, shards=1), 4, ['4 ranks were started for 1 shard;'])):
+            (pipeline(2, 4, shards=1), 4, ['4 ranks were started for 1 shard\n', 'use at most as many ranks'])):
         environment = {'RANK': '0', 'WORLD_SIZE': str(started), 'LOCAL_WORLD_SIZE': str(started), 'TORCHELASTIC_RUN_ID': 'x'}
         t.run('run', 'm.yaml', '--out', 'r', *flags, rc=2, env=environment).says(*said)
     link = ('--link', '100Gb/s,5us')

@@ -118,7 +118,7 @@ static struct seqlstm_op *create(struct seqlstm_instance *instance, const union 
     struct seqlstm_op *op = NULL;
     const seqlstm_status status = table->op_create(instance, 0, &d->head, variant, &op, err);
     if (status != expected)
-        fail_msg("%s: status %d, %s", variant, (int)status, err->message);
+        fail_msg("%s: status %d, %s", variant ? variant : "any variant", (int)status, err->message);
     return op;
 }
 
