@@ -167,7 +167,7 @@ static void test_errors_have_places(void **state)
     data_write("text.txt", "one\r\ntwo\r\rthree \xFF\r\n"); /* each end of a line counts once */
     open_cache(&words, true, 2, 4, &err, SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "text.txt:4: byte 0xff at offset 16"));
-    data_write_bytes("text.txt", "good \xFF then more words b\0c\n", 29);
+    data_write_bytes("text.txt", "good \xFF then more words b\0c\n", 27);
     for (int threads = 1; threads < 5; threads++) {
         open_cache(&words, true, threads, 5, &err, SEQLSTM_CORRUPT_DATA);
         assert_non_null(strstr(err.message, "text.txt:1: byte 0xff at offset 5"));
