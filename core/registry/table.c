@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/value/backend_id.h"
-#include "base/value/printable.h"
 #include "registry/watch/running.h"
 #include "registry/watch/watch.h"
 
@@ -16,16 +15,6 @@ static bool abi_fits(const struct sl_plugin_kind *kind, const struct sl_plugin_h
 {
     return head->abi_major == kind->abi_major && (kind->abi_major == 0 ? head->abi_minor_needed == kind->abi_minor
                                                                        : head->abi_minor_needed <= kind->abi_minor);
-}
-
-/* The whole text with its escapes; NULL: no memory. */
-static const char *copy_text(struct sl_arena *arena, const char *text)
-{
-    struct sl_buf shown = {0};
-    sl_printable_append(&shown, text, strlen(text), "");
-    const char *copy = shown.failed ? NULL : sl_arena_strdup(arena, sl_buf_text(&shown));
-    sl_buf_deinit(&shown);
-    return copy;
 }
 
 static seqlstm_status read_table(struct sl_arena *arena, const struct sl_plugin_kind *kind, const void *table,
@@ -55,10 +44,10 @@ static seqlstm_status read_table(struct sl_arena *arena, const struct sl_plugin_
         record->id = out->id;
     if (!out->version || !out->vendor || !out->license || !out->build)
         REFUSE("its version, vendor, license or build text is NULL");
-    record->version = copy_text(arena, out->version);
-    record->vendor = copy_text(arena, out->vendor);
-    record->license = copy_text(arena, out->license);
-    record->build = copy_text(arena, out->build);
+    record->version = sl_arena_strdup_printable(arena, out->version);
+    record->vendor = sl_arena_strdup_printable(arena, out->vendor);
+    record->license = sl_arena_strdup_printable(arena, out->license);
+    record->build = sl_arena_strdup_printable(arena, out->build);
     if (!record->version || !record->vendor || !record->license || !record->build)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading %s", out->id);
     const char *slot = kind->find_missing(out_table);

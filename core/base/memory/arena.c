@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "base/value/checked.h"
+#include "base/value/printable.h"
 #include "base/value/text.h"
 
 #define ARENA_ALIGNMENT     16
@@ -127,6 +128,15 @@ char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length)
     char *copy = sl_arena_alloc(arena, length + 1);
     if (copy)
         memcpy(copy, text, length);
+    return copy;
+}
+
+char *sl_arena_strdup_printable(struct sl_arena *arena, const char *text)
+{
+    struct sl_buf shown = {0};
+    sl_printable_append(&shown, text, strlen(text), "");
+    char *copy = shown.failed ? NULL : sl_arena_strdup(arena, sl_buf_text(&shown));
+    sl_buf_deinit(&shown);
     return copy;
 }
 

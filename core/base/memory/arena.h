@@ -41,6 +41,8 @@ void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_
 /* Copies of strings. strndup copies at most `length` bytes, stops at a NUL and always ends in one. */
 char *sl_arena_strdup(struct sl_arena *arena, const char *text);
 char *sl_arena_strndup(struct sl_arena *arena, const char *text, size_t length);
+/* A copy that is fit to be shown: with the escapes of base/value/printable.h. */
+char *sl_arena_strdup_printable(struct sl_arena *arena, const char *text);
 
 /* Formatted text; numbers are printed as in the C locale, whatever the program's locale is. */
 char *sl_arena_printf(struct sl_arena *arena, const char *format, ...) SEQLSTM_PRINTF(2, 3);

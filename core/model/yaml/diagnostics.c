@@ -8,7 +8,6 @@
 
 #include "base/memory/arena.h"
 #include "base/value/buf.h"
-#include "base/value/printable.h"
 #include "model/yaml/diagnostics_private.h"
 
 seqlstm_status sl_diagnostics_create(struct sl_diagnostics **out, struct seqlstm_error *err)
@@ -51,12 +50,9 @@ static const char *keep(struct sl_diagnostics *diagnostics, const char *text)
 {
     if (text == NULL)
         return NULL;
-    struct sl_buf shown = {0};
-    sl_printable_append(&shown, text, strlen(text), "");
-    char *copy = shown.failed ? NULL : sl_arena_strdup(&diagnostics->arena, sl_buf_text(&shown));
+    const char *copy = sl_arena_strdup_printable(&diagnostics->arena, text);
     if (copy == NULL)
         diagnostics->failed = true;
-    sl_buf_deinit(&shown);
     return copy;
 }
 

@@ -17,8 +17,7 @@ enum sl_batch_cost { SL_COST_OF_BATCH, SL_COST_OF_STEP, SL_COST_OF_ROW, SL_BATCH
 
 /* A zeroed one knows nothing. */
 struct sl_batch_costs {
-    double
-        ns[SL_BATCH_COSTS]; /* of a batch, of each step of its longest sequence, and of each step of all; 0 or more */
+    double ns[SL_BATCH_COSTS]; /* of a batch, each step of its longest sequence, each step of all; 0 or more */
     /* Least squares of the batches' relative errors: sums of products, of which those of older batches count less. */
     double products[SL_BATCH_COSTS][SL_BATCH_COSTS], sums[SL_BATCH_COSTS];
 };

@@ -342,7 +342,7 @@ static void note_times(struct sl_runner *runner, struct sl_history_event *event)
     note_mean(&runner->step_ns, took / (double)longest);
     runner->busy_ns += took;
     note_mean(&runner->row_ns, took / (double)(rows > 0 ? rows : 1));
-    if (rows > 0)
+    if (rows > 0 && took > 0)
         sl_batch_costs_note(&runner->costs, longest, rows, took);
     sl_counters_note_batch(&runner->serving->counters, runner->model->decodes ? runner->live : width, rows,
                            took * 1e-9);

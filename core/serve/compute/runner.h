@@ -33,6 +33,12 @@ struct sl_running {
     bool ended;               /* it pads its batch, and its job waits for the others */
 };
 
+/* Sequences that wait for the next batch. */
+struct sl_waiting {
+    int64_t sequences, rows, longest; /* steps of all, and of the longest */
+    bool goes_on;                     /* some write texts of several tokens */
+};
+
 struct sl_runner {
     struct sl_runner *next; /* of its worker */
     struct sl_serving *serving;
@@ -61,11 +67,8 @@ struct sl_runner {
     struct sl_sample_candidate *candidates; /* [classes] */
     struct sl_length_window window;         /* of models that need whole sequences */
     struct sl_batch_costs costs;            /* of batches so far */
-    struct sl_waiting {
-        int64_t sequences, rows, longest; /* of the jobs that wait; steps of all, and of the longest */
-        bool goes_on;                     /* some write texts of several tokens */
-    } waiting;
-    int64_t most;                        /* sequences of the next batch */
+    struct sl_waiting waiting;              /* that it was shown since it last chose */
+    int64_t most;                           /* sequences of the next batch */
     double step_ns, row_ns, sequence_ns; /* what a step of a batch takes, a row of one, a sequence; 0: not known yet */
     double busy_ns;                      /* since one ended last */
     int64_t ended;                       /* of the present batch */

@@ -9,8 +9,7 @@
 
 static const char *const names[SL_SPLIT_COUNT] = {"data.train", "data.valid", "data.test"};
 
-/* "data.train: 2 sequences dropped": the count of `what`, more than one of which end in an s, and what happens to them.
- */
+/* "data.train: 2 sequences dropped": `what` in the singular, and what happens to it. */
 static void note(const struct sl_session *session, enum sl_log_level level, const char *name, int64_t count,
                  const char *what, const char *text)
 {
@@ -59,8 +58,7 @@ void sl_session_note_data(const struct sl_session *session, const char *name, co
     if (counts->whole_groups > 0) /* one series, two series */
         sl_log_printf(
             session->options.log, SL_LOG_WARN,
-            "%s: %lld "
-            "series: `split` takes whole groups, not the end of each (the same `file` with other `rows` does)",
+            "%s: %lld series: `split` takes whole groups, not the end of each (the same `file` with other `rows` does)",
             name, (long long)counts->whole_groups);
     if (counts->short_groups > 0)
         sl_log_printf(session->options.log, SL_LOG_WARN, "%s: %lld series shorter than one window left out", name,

@@ -55,7 +55,7 @@ static void pool_sequences(const struct blas_call *call, void *context, int32_t 
             call->math->vector(SEQLSTM_KIND_VECTOR_SCALE, 1.0f / (float)axis->lengths[b], n, NULL, y + (b - begin) * n);
 }
 
-/* The first step whose x equals the largest value, or is NaN as that is then, gets the gradient; `dx` was cleared. */
+/* The first step with the largest value gets the gradient, or the first with NaN; `dx` was cleared. */
 static void pool_max_grads(const struct blas_call *call, int64_t begin, int64_t end)
 {
     const struct seqlstm_axis *axis = call->bind->axis;

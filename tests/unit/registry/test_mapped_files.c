@@ -42,8 +42,10 @@ static void libraries_belong_to_the_plugin_that_mapped_them(void **state)
     struct sl_backend_record one = make_record(0, 1), again = make_record(0, 2), other = make_record(1, 1),
                              builtin = {.file = NULL}, last = make_record(0, 1);
     for (int k = 0; k < 2; k++)
-        if (dlopen(names[k], RTLD_NOW | RTLD_NOLOAD) != NULL)
-            return; /* it is mapped already */
+        if (dlopen(names[k], RTLD_NOW | RTLD_NOLOAD) != NULL) {
+            print_message("%s is mapped already\n", names[k]);
+            return;
+        }
     sl_arena_init(&arena);
     sl_mapped_files_begin(&outer, &arena);
     sl_mapped_files_begin(&inner, &arena);

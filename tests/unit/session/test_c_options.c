@@ -199,18 +199,23 @@ static int32_t stop_at_once(void *context, int64_t update, double epoch, double 
     return 1;
 }
 
+static void open_endless(struct caller *c, const char *name)
+{
+    static const char *const endless[] = {"train.epochs=1000000"};
+    write_letters();
+    prepare(c, name);
+    c->options.overrides = endless;
+    c->options.override_count = 1;
+    open_model(c, "letters.yaml");
+}
+
 static void training_is_stopped_and_continued(void **state)
 {
     (void)state;
-    static const char *const endless[] = {"train.epochs=1000000"};
     struct caller c;
     struct progress p = {0};
     int32_t stop = 1;
-    write_letters();
-    prepare(&c, "stopped");
-    c.options.overrides = endless;
-    c.options.override_count = 1;
-    open_model(&c, "letters.yaml");
+    open_endless(&c, "stopped");
     assert_int_equal(seqlstm_train(c.session, stop_at_once, &p, &c.err), SEQLSTM_CANCELLED);
     assert_non_null(strstr(c.err.message, c.out));
     assert_int_equal(p.calls, 1);
@@ -235,14 +240,9 @@ static int32_t stop_for_ever(void *context, int64_t update, double epoch, double
 static void a_stopped_training_does_not_go_on(void **state)
 {
     (void)state;
-    static const char *const endless[] = {"train.epochs=1000000"};
     struct caller c;
     int calls = 0;
-    write_letters();
-    prepare(&c, "stopped-once");
-    c.options.overrides = endless;
-    c.options.override_count = 1;
-    open_model(&c, "letters.yaml");
+    open_endless(&c, "stopped-once");
     assert_int_equal(seqlstm_train(c.session, stop_for_ever, &calls, &c.err), SEQLSTM_CANCELLED);
     assert_int_equal(calls, 1);
     seqlstm_close(c.session);
