@@ -187,10 +187,12 @@ static void single_numbers_are_as_short_as_can_be(void **state)
         random ^= random << 13, random ^= random >> 7, random ^= random << 17;
         uint32_t bits = (uint32_t)random;
         float value;
-        if (i % 4 > 0) /* around those that are printed: 1e-13 to 1e15, and short ones */
+        if (i % 4 == 1) /* powers of two, whose neighbours are not equally near, and those beside them */
+            bits = ((bits & 0xff800000) | (uint32_t)(random >> 40) % 5) - 2;
+        if (i % 4 == 3) /* near 1 */
             bits = (bits & 0x807fffff) | (84 + (uint32_t)(random >> 40) % 93) << 23;
         memcpy(&value, &bits, sizeof value);
-        if (i % 4 == 2)
+        if (i % 4 == 2) /* short ones */
             value = (float)((int32_t)(random >> 33) % 100000) / 1000;
         if (!isnormal(value))
             continue;
