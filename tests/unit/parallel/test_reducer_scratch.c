@@ -11,7 +11,9 @@
 
 #include <cmocka.h>
 
+#include "base/memory/memory.h"
 #include "fake_collectives.h"
+#include "oom.h"
 #include "parallel/reducer.h"
 
 enum { GUARD = 4096, ELEMS_MOST = 400 };
@@ -73,7 +75,7 @@ static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *qu
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
         return SEQLSTM_OK;
     const int64_t bytes = e->elems * (e->dtype == SEQLSTM_DTYPE_BFLOAT16 ? 2 : 4);
-    if (!is_inside(e->to, bytes) || !is_inside(e->from, bytes))
+    if (scratch.block && (!is_inside(e->to, bytes) || !is_inside(e->from, bytes)))
         return seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "an exchange of memory of others");
     scratch.exchanged += e->elems;
     if (e->dtype == SEQLSTM_DTYPE_BFLOAT16)
@@ -215,11 +217,70 @@ static void a_failure_is_told_with_its_message(void **state)
         }
 }
 
+/* Whichever allocation or exchange fails while it is opened, nothing of it is left. */
+static void a_reducer_that_cannot_be_opened(void **state)
+{
+    enum { ELEMS = 20000, FAILS_LEAST = 10 }; /* so many that the link is timed */
+    static const struct sl_bundle_matrix matrices[] = {
+        {5, 10, 3, false}, {60, 40, 50, true}, {3000, 4, 5, false}, {4000, 30, 60, true}};
+    static const struct sl_parallel_config config = {.data = 2, .compress = {SL_COMPRESS_POWERSGD, 2}};
+    static float grads[ELEMS], errors[ELEMS];
+    (void)state;
+    for (int exchanges = 0; exchanges < 2; exchanges++)
+        for (int n = 1;; n++) {
+            struct sl_connection *connection = NULL;
+            struct sl_reducer *reducer = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_memory memory;
+            struct sl_ranks ranks;
+            char expected[60];
+            sl_memory_init(&memory);
+            fake_reset();
+            fake.table.describe = describe;
+            fake.table.run = echo;
+            if (exchanges)
+                fake.table.allocate = lend;
+            memset(&scratch, 0, sizeof scratch);
+            scratch.grads = grads;
+            scratch.elems = ELEMS;
+            assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+            assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+            const struct sl_reducer_request request = {.ranks = &ranks,
+                                                       .memory = &memory,
+                                                       .grads = grads,
+                                                       .elems = ELEMS,
+                                                       .matrices = matrices,
+                                                       .matrix_count = 4,
+                                                       .errors = errors};
+            scratch.fails_at = exchanges ? n : 0;
+            if (!exchanges)
+                oom_fail_at(n);
+            const seqlstm_status status = sl_reducer_create(&request, &reducer, &err);
+            const bool fails = exchanges ? scratch.runs >= n : oom_disarm();
+            assert_int_equal(status, !fails ? SEQLSTM_OK : exchanges ? SEQLSTM_DEVICE : SEQLSTM_NO_MEMORY);
+            if (fails) {
+                assert_null(reducer);
+                snprintf(expected, sizeof expected, "exchange %d has failed", n);
+                assert_non_null(strstr(err.message, exchanges ? expected : "no memory for "));
+                assert_non_null(strstr(err.message, exchanges ? expected : "gradients"));
+            }
+            sl_reducer_destroy(reducer);
+            assert_int_equal(memory.live_blocks, 0);
+            sl_connection_close(connection);
+            free(scratch.block);
+            if (!fails) {
+                assert_true(n > FAILS_LEAST); /* trials of the link; lists, scratch and four parts of each matrix */
+                break;
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_stays_in_the_scratch),
         cmocka_unit_test(a_failure_is_told_with_its_message),
+        cmocka_unit_test(a_reducer_that_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

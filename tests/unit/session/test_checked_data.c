@@ -92,6 +92,14 @@ static void what_is_found_in_data(void **state)
           "  {type: generator, name: adding_problem, length: 5, batch_size: 2, train: {size: 20}, "
           "valid: {split: 0.25}}\n",
           PLAIN, "");
+    check("it has records for both, more than a batch",
+          "  {type: generator, name: adding_problem, length: 5, batch_size: 1, train: {size: 20}, "
+          "valid: {split: 0.25}}\n",
+          PLAIN, "");
+    check("likewise for a test",
+          "  {type: generator, name: adding_problem, length: 5, batch_size: 1, train: {size: 20}, "
+          "valid: {size: 3}, test: {split: 0.25}}\n",
+          PLAIN, "");
 #define LINES(valid)                                                                                                   \
     "  type: lines\n  label: first\n  tokenizer: {type: whitespace}\n  batch_size: 2\n  train: {file: "                \
     "train.txt}\n" valid

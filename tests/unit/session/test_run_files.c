@@ -140,6 +140,8 @@ static void test_plans_at_their_limits(void **state)
     } rows[] = {
         {"{\"layers\": []}", NULL},
         {"{", "p:1:1: "},
+        {"{\"layers\": [], \"layers\": []}", "duplicate object key near '\"layers\"'"},
+        {"{\"layers\": [],\n\"parallel\": {\"pieces\": 2, \"pieces\": 2}}", "p:2:"},
         {"{}", "p: no array \"layers\", expected a plan of this program"},
         {"{\"layers\": {}}", "p: no array \"layers\""},
         {"{\"phase\": \"evaluate\", \"layers\": []}", "the plan of a saved run's evaluation"},
@@ -265,6 +267,8 @@ static void test_quantization(void **state)
         {"{\"dtype\": \"int4\", \"weights\": \"1\", \"layers\": []}", "expected \"dtype\": \"int8\", \"weights\" and"},
         {"{\"dtype\": \"int8\", \"layers\": []}", "expected \"dtype\""},
         {"{\"dtype\": \"int8\", \"weights\": \"1\"}", "expected \"dtype\""},
+        {"{\"dtype\": \"int8\", \"weights\": \"1f\", \"weights\": \"1f\", \"layers\": []}",
+         "duplicate object key near '\"weights\"'"},
         {"[", "quantization.json:1:1: "},
     };
     (void)state;
@@ -357,6 +361,7 @@ static void test_flags_that_are_refused(void **state)
         {"{\"schema\": \"seqlstm.flags/2\"}", "the schema is \"seqlstm.flags/2\", expected \"seqlstm.flags/1\""},
         {"{}", "the schema is \"\""},
         {"[", "flags.json:1:1: "},
+        {FLAGS(", \"threads\": 1, \"threads\": 1"), "duplicate object key near '\"threads\"'"},
         {FLAGS(", \"threads\": 1"), NULL},
         {FLAGS(", \"threads\": 1024"), NULL},
         {FLAGS(", \"threads\": 0"), "the key \"threads\" does not hold what it must"},

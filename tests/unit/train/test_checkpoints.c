@@ -74,6 +74,9 @@ static void states_are_exact(void **state)
     static const char negative[] = "{\"updates\":-1}";
     assert_int_equal(sl_train_state_read(negative, sizeof negative - 1, &b, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "`updates`"));
+    static const char twice[] = "{\"updates\":1,\"updates\":1}";
+    assert_int_equal(sl_train_state_read(twice, sizeof twice - 1, &b, &err), SEQLSTM_CORRUPT_DATA);
+    assert_string_equal(err.message, "the state of the run is no JSON object: duplicate object key near '\"updates\"'");
     sl_buf_deinit(&buf);
     sl_buf_deinit(&again);
 }

@@ -46,6 +46,9 @@ static void checksums_are_used_only_from_a_sound_file(void **state)
         {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\", \"b\": \"0123\"}}", false},
         {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\", \"b\": 1}}", false},
         {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789ABCDEF\"}}", false},
+        {"{\"schema\": \"seqlstm.checksums/1\", \"files\": {\"a\": \"0123456789abcdef\", "
+         "\"a\": \"0123456789abcdef\"}}",
+         false},
         {"[\"seqlstm.checksums/1\"]", false},
         {"", false},
     };
