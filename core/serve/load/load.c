@@ -46,6 +46,7 @@ struct load {
     int64_t next; /* body */
     int64_t in_flight;
     int epoll, timer;
+    int64_t timer_ns; /* when the timer rings; 0: it has rung */
 };
 
 static seqlstm_status fail_memory(struct seqlstm_error *err)
@@ -250,8 +251,11 @@ static int64_t draw_gap(const struct load *load, int64_t arrival)
     return (int64_t)(-log1p(-u) / load->request->rate * 1e9);
 }
 
-static void set_timer(const struct load *load, int64_t due_ns)
+static void set_timer(struct load *load, int64_t due_ns)
 {
+    if (load->timer_ns == due_ns)
+        return;
+    load->timer_ns = due_ns;
     const int64_t wait = due_ns - sl_clock_ns(), least = wait > 1 ? wait : 1;
     const struct itimerspec spec = {.it_value = {.tv_sec = least / 1000000000, .tv_nsec = least % 1000000000}};
     timerfd_settime(load->timer, 0, &spec, NULL);
@@ -267,6 +271,7 @@ static seqlstm_status poll_events(struct load *load, struct seqlstm_error *err)
         struct connection *connection = events[e].data.ptr;
         if (connection == NULL) {
             (void)!read(load->timer, &count, sizeof count);
+            load->timer_ns = 0;
             continue;
         }
         if (connection->socket >= 0 && (events[e].events & EPOLLOUT))
