@@ -2,8 +2,8 @@
 /* What would make a training faster: other numbers of threads, sizes of the batch, precisions and backends, each tried
  * out on the first batches of the data.
  *
- * A trial is a session of its own with one change. It and the profiled training take turns, three each, which absorbs
- * what else the machine does. Speeds are real steps per second. */
+ * A trial is a session of its own with one change. It and the profiled training take turns, up to five each, which
+ * absorbs what else the machine does. Speeds are real steps per second. */
 #ifndef SL_COMPARE_ADVICE_H
 #define SL_COMPARE_ADVICE_H
 

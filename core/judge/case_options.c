@@ -66,6 +66,7 @@ static const struct option options[] = {
     {"no_gain", SEQLSTM_OP_LAYER_NORM, CLEAR_BIT, DESC(layer_norm.options), SEQLSTM_BIT_LAYER_NORM_GAIN, NULL},
     {"no_bias", SEQLSTM_OP_LAYER_NORM, CLEAR_BIT, DESC(layer_norm.options), SEQLSTM_BIT_LAYER_NORM_BIAS, NULL},
     {"kind", SEQLSTM_OP_POOL, SET_WORD, DESC(pool.kind), 0, "last|mean|max|sum|first"},
+    {"nan", SEQLSTM_OP_POOL, SET_FLAG, offsetof(struct sl_case, nan), 0, NULL},
     {"kind", SEQLSTM_OP_MERGE, SET_WORD, DESC(merge.kind), 0, MERGES},
     {"width0", SEQLSTM_OP_MERGE, SET_INT64, DESC(merge.widths[0]), 1, NULL},
     {"from", SEQLSTM_OP_CAST, SET_DTYPE, DESC(cast.from), 0, NULL},

@@ -226,6 +226,13 @@ static void range_of(const struct sl_data *d, const struct sl_slot *slot, double
         *low = 1, *high = 4;
 }
 
+/* Steps before and behind it have numbers. Each sequence has its own feature. */
+static void fill_nan(const struct sl_data *d, const struct sl_slot *slot, double *v)
+{
+    for (int64_t k = 0; k < d->axis.sequences && d->axis.lengths[k] > 2; k++)
+        v[(d->axis.row_offsets[d->axis.lengths[k] / 2] + k) * slot->features + k % slot->features] = (double)NAN;
+}
+
 static void fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
 {
     double low, high;
@@ -236,6 +243,8 @@ static void fill_floats(const struct sl_data *d, struct random *r, const struct 
         if (row_weight && i % 5 == 3)
             v[i] = 0;
     }
+    if (d->c.nan && slot->role == SL_SLOT_INPUT && slot->axis == SL_SLOT_ON_ROWS)
+        fill_nan(d, slot, v);
     if (d->c.diverged == 1 && strcmp(slot->name, "sums") == 0)
         v[0] = (double)NAN;
     if (d->c.diverged == 2 && strcmp(slot->name, "squares") == 0)

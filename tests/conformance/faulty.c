@@ -425,6 +425,29 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
 #endif
 }
 
+#if defined(FAULT_HIDES_NAN) || defined(FAULT_HIDES_EARLIER_NAN)
+/* The maximum as a comparison finds it: one with NaN is false, so that either NaN loses or what is before it does. */
+static void hide_nan(const struct seqlstm_forward *args)
+{
+    const float *x = slot(args->slots, SEQLSTM_SLOT_UNARY_X);
+    float *y = slot(args->slots, SEQLSTM_SLOT_UNARY_Y);
+    const int64_t features = desc.pool.features;
+    for (int64_t k = 0; k < bind.axis->sequences; k++)
+        for (int64_t c = 0; c < features; c++) {
+            float most = x[k * features + c];
+            for (int32_t t = 1; t < bind.axis->lengths[k]; t++) {
+                const float next = x[(bind.axis->row_offsets[t] + k) * features + c];
+#ifdef FAULT_HIDES_NAN
+                most = next > most ? next : most;
+#else
+                most = most > next ? most : next;
+#endif
+            }
+            y[k * features + c] = most;
+        }
+}
+#endif
+
 static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                      const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
@@ -485,6 +508,10 @@ static seqlstm_status faulty_forward(struct seqlstm_binding *binding, struct seq
         spoil_output(queue, args);
 #if defined(FAULT_FTZ) && defined(__x86_64__)
     _mm_setcsr(_mm_getcsr() | 0x8040);
+#endif
+#if defined(FAULT_HIDES_NAN) || defined(FAULT_HIDES_EARLIER_NAN)
+    if (desc.head.op == SEQLSTM_OP_POOL)
+        hide_nan(args);
 #endif
 #ifdef FAULT_SAMPLES_ZERO
     if (desc.head.op == SEQLSTM_OP_LOSS)

@@ -53,6 +53,8 @@ static const struct planted planted[] = {
     {"touches-idle", "lstm:idle:T7B5I6H9:f32:ragged", "of workspace: idle_ranges said that"},
     {"touches-idle-in-inference", "lstm:idle:T7B5I6H9:f32:ragged", "inference: "},
     {"idle-beyond", "lstm:idle:T7B5I6H9:f32:ragged", "of the workspace as idle"},
+    {"hides-nan", "pool:inf:T7B9C4:f32:ragged:kind=max,nan", "expected nan"},
+    {"hides-earlier-nan", "pool:bwd:T7B9C4:f32:ragged:kind=max,nan", "expected nan"},
     {"samples-zero", "loss:inf:R9C7:f32:flat:kind=mse", "sums"},
 };
 

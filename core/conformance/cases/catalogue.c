@@ -284,6 +284,7 @@ static const struct plain plains[] = {
     {"attention", "R9B4T5K6V7", "flat", "no_dx,kind=additive", true},
     {"attention", "R300B20T30K256", "flat", "queries=packed,shared", false},
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
+    {"pool", "T7B9C4", "ragged", "kind=max,nan", true},
 };
 
 /* Layers that are tried with products in each narrower type; in inference, those of one layer also in int8. */
@@ -397,8 +398,9 @@ static void each_plain(enum sl_level level, const char *pass, bool backward, boo
 {
     for (size_t i = 0; i < COUNT(plains); i += stride) {
         const struct plain *p = &plains[i];
-        bool rounds = strcmp(p->op, "cast") == 0; /* a step function has no useful difference quotients */
-        if ((p->quick || full) && !(backward && is_forward_only(p->op)) && !(rounds && strcmp(pass, "fd") == 0))
+        /* neither a step function nor NaN has useful difference quotients */
+        bool has_quotients = strcmp(p->op, "cast") != 0 && !has_word(p->options, "nan");
+        if ((p->quick || full) && !(backward && is_forward_only(p->op)) && (has_quotients || strcmp(pass, "fd") != 0))
             emit(fn, context, level, p->op, pass, p->sizes, "", p->lengths, p->options);
     }
 }

@@ -32,15 +32,24 @@ struct trials {
     const char *until; /* the trial that is interrupted; NULL: none */
     char last[96];
     int count;
-    int largest; /* batch */
-    int threads; /* 0: one */
+    int largest;  /* batch */
+    int threads;  /* 0: one */
+    unsigned has; /* of the properties below */
+    bool without_time;
+    struct sl_buf *list; /* of the changes; NULL: none is wanted */
 };
+
+/* What the profiled training may have already, which a trial would change. */
+enum { HAS_PINS = 1, IS_MEASURED = 2, IS_FORCED = 4, IS_LOW = 8, HAS_TOKENS = 16, IS_STREAM = 32 };
+static struct sl_session *profiled;
 
 static void note_trial(void *context, const char *change)
 {
     struct trials *trials = context;
     int batch;
     trials->count++;
+    if (trials->list)
+        sl_buf_printf(trials->list, "%s; ", change);
     if (turns)
         sl_buf_printf(turns, "\n%s:", change);
     if (sscanf(change, "--set data.batch_size=%d", &batch) == 1 && batch > trials->largest)
@@ -70,7 +79,7 @@ seqlstm_status __wrap_sl_session_take_turn(struct sl_session *session, struct sl
     if (turns == NULL)
         return __real_sl_session_take_turn(session, recorder, warm, updates, out_turn, err);
     const int threads = sl_pool_get_members(session->pool), batch = (int)session->model->data.batch_size;
-    const bool low = session->model->precision != SL_PRECISION_FLOAT32,
+    const bool low = session != profiled && session->model->precision != SL_PRECISION_FLOAT32,
                measured = session->model->dispatch.policy == SL_POLICY_MEASURED;
     if (low) /* it fails in the middle */
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no");
@@ -101,10 +110,24 @@ static seqlstm_status find(struct trials *trials, struct sl_timeline_advices *ad
     if (sl_session_open_model(&options, diagnostics, &session, &err) != SEQLSTM_OK ||
         sl_session_prepare_training(session, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
+    struct sl_model *own = session->model;
+    if (trials->has & HAS_PINS)
+        own->dispatch.pin_count = 1;
+    if (trials->has & IS_MEASURED)
+        own->dispatch.policy = SL_POLICY_MEASURED;
+    if (trials->has & IS_FORCED)
+        session->options.forced_backend = "reference";
+    if (trials->has & IS_LOW)
+        own->precision = SL_PRECISION_BFLOAT16;
+    if (trials->has & HAS_TOKENS)
+        own->data.batching.max_tokens = 50;
+    if (trials->has & IS_STREAM)
+        own->data.batching.unit = SL_UNIT_STREAM;
+    profiled = session;
     const struct sl_advice_request request = {.session = session,
                                               .options = &options,
                                               .update_ns = turns ? 3e6 : 1e9,
-                                              .seconds = 1e9,
+                                              .seconds = trials->without_time ? -1 : 1e9,
                                               .on_trial = note_trial,
                                               .context = trials};
     const seqlstm_status status = sl_advice_find(&request, advices, &err);
@@ -168,6 +191,55 @@ static void test_order(void **state)
     sl_buf_deinit(&out);
 }
 
+/* What is already so is not tried, nor what other keys decide. */
+static void test_what_is_tried(void **state)
+{
+    (void)state;
+    static struct sl_timeline_advices advices;
+    static const unsigned rows[] = {
+        0,      HAS_PINS,   IS_FORCED, IS_MEASURED,
+        IS_LOW, HAS_TOKENS, IS_STREAM, HAS_PINS | IS_FORCED | IS_MEASURED | IS_LOW | HAS_TOKENS | IS_STREAM};
+    struct sl_buf out = {0}, unread = {0};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct trials trials = {.records = 16, .threads = 2, .has = rows[k], .list = &out};
+        turns = &unread;
+        turn_count = 0;
+        assert_int_equal(find(&trials, &advices), SEQLSTM_OK);
+        turns = NULL;
+        sl_buf_append_char(&out, '\n');
+    }
+    for (int32_t k = 0; k < advices.count; k++) /* of the last row */
+        if (strncmp(advices.items[k].change, "--threads", 9) != 0)
+            sl_buf_printf(&out, "%s: %s\n", advices.items[k].change, advices.items[k].note);
+    assert_string_equal(
+        sl_buf_text(&out),
+        "--threads 4; --threads 1; --set dispatch.policy=measured; --set data.batch_size=8; --set "
+        "precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set dispatch.pin=null; --set dispatch.policy=measured; --set data.batch_size=8; "
+        "--set precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set dispatch.policy=measured; no --backend; --set data.batch_size=8; --set "
+        "precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set data.batch_size=8; --set precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set dispatch.policy=measured; --set data.batch_size=8; \n"
+        "--threads 4; --threads 1; --set dispatch.policy=measured; --set precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set dispatch.policy=measured; --set precision=bfloat16; \n"
+        "--threads 4; --threads 1; --set dispatch.pin=null; no --backend; \n"
+        "--set dispatch.pin=null: each layer then runs where it is fastest\n"
+        "no --backend: each layer then runs where it is fastest\n");
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&unread);
+}
+
+/* No trial begins after the time. */
+static void test_ends(void **state)
+{
+    (void)state;
+    static struct sl_timeline_advices advices = {.count = 3};
+    struct trials trials = {.records = 64, .without_time = true};
+    assert_int_equal(find(&trials, &advices), SEQLSTM_OK);
+    assert_true(trials.count == 0 && advices.count == 0);
+}
+
 /* With any number of threads, all others that may be faster are tried. One that was slower once does not help. */
 static void test_threads(void **state)
 {
@@ -198,7 +270,8 @@ static void test_threads(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt), cmocka_unit_test(test_batches),
-                                       cmocka_unit_test(test_order), cmocka_unit_test(test_threads)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt),     cmocka_unit_test(test_batches),
+                                       cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_what_is_tried), cmocka_unit_test(test_ends)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

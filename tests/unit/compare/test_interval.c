@@ -178,6 +178,37 @@ static void test_middle(void **state)
     }
 }
 
+/* How wide intervals are, for few rounds and more, over all confidences: each moves where the quantile, which is that
+ * of Student's distribution, leaves other resamples out. */
+static void test_widths(void **state)
+{
+    (void)state;
+    static const struct {
+        int64_t count;
+        double low, high; /* mean logarithms */
+    } cases[] = {{6, -0.014560083, 0.004372903},
+                 {7, -0.017426122, 0.018438015},
+                 {9, -0.014783892, 0.014200592},
+                 {14, -0.007332074, 0.015487023},
+                 {24, -0.010462936, -0.000870568}};
+    const struct noise noise = {.spread = 0.02};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        double logs[ROUNDS_MOST], low = 0, high = 0;
+        make(&noise, 7, cases[k].count, logs);
+        for (int c = 0; c < 100; c++) {
+            struct sl_interval interval;
+            assert_int_equal(sl_interval_compute(logs, cases[k].count, 0.6 + 0.00395 * c, 1, &interval, NULL),
+                             SEQLSTM_OK);
+            assert_int_equal(interval.block, 1);
+            low += log(interval.low) / 100;
+            high += log(interval.high) / 100;
+        }
+        if (!(fabs(low - cases[k].low) <= 1e-8 && fabs(high - cases[k].high) <= 1e-8))
+            fail_msg("%d rounds: {%.9f, %.9f}, expected {%.9f, %.9f}", (int)cases[k].count, low, high, cases[k].low,
+                     cases[k].high);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -188,6 +219,7 @@ int main(void)
         cmocka_unit_test(test_few_rounds),
         cmocka_unit_test(test_seed_decides),
         cmocka_unit_test(test_sides_and_units_do_not_matter),
+        cmocka_unit_test(test_widths),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -80,6 +80,59 @@ static void show_run(const char *title, const struct sl_sweep_request *request)
     assert_int_equal(fake_open_sides, 0);
 }
 
+/* The backend `quick` is not there any more, or takes nothing any more, from a size on. */
+static struct fake_backend leaving[sizeof backends / sizeof *backends];
+static const char *leaves; /* why it is not there; NULL: it takes nothing */
+
+static void leave_at_four(void *context, int64_t batch)
+{
+    (void)context;
+    if (batch == 4) {
+        leaving[0].gone = leaves;
+        leaving[0].accepts = "";
+    }
+}
+
+/* What won before is not timed any more: another wins. */
+static void test_a_winner_that_leaves(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"quick", "plain"}, *const reasons[] = {"unplugged", NULL};
+    struct sl_session *session = fake_session(model);
+    struct sl_sweep_request request = {.session = session,
+                                       .backends = names,
+                                       .backend_count = 2,
+                                       .batches = {2, 4},
+                                       .batch_count = 2,
+                                       .threads = {1},
+                                       .thread_count = 1,
+                                       .phase = SL_PHASE_TRAIN,
+                                       .seconds = 1.2,
+                                       .on_progress = leave_at_four};
+    for (int k = 0; k < 2; k++) {
+        struct sl_sweep_report *report = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        memcpy(leaving, backends, sizeof backends);
+        leaves = reasons[k];
+        fake_backends = leaving;
+        if (sl_sweep_run(&request, &report, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(report->batch_count, 2);
+        assert_true(report->batches[0].winner == 0 && report->batches[0].cells[0].rounds > 0);
+        assert_int_equal(report->batches[1].cells[0].rounds, 0);
+        assert_int_equal(report->batches[1].winner, 1);
+        assert_int_equal(report->crossover, 4);
+        assert_string_equal(report->candidates[0].excluded,
+                            k == 0 ? "quick: unplugged" : "it takes no layer of the model that has products");
+        assert_int_equal(report->failures, 0);
+        sl_sweep_report_destroy(report);
+        assert_int_equal(fake_open_sides, 0);
+    }
+    sl_session_close(session);
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+}
+
 static void test_runs(void **state)
 {
     static const char *const names[] = {"quick", "plain", "wrong", "gone", "idle"};
@@ -116,6 +169,6 @@ static void test_runs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves), cmocka_unit_test(test_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -203,12 +203,42 @@ static void rates_are_cleared(void **state)
     }
 }
 
+/* Where sequences have three steps or more, one of them is NaN, which is neither the first nor the last. */
+static void each_sequence_has_one_nan_in_its_middle(void **state)
+{
+    (void)state;
+    struct sl_case c;
+    struct sl_data *data;
+    struct sl_arena arena;
+    int64_t longer = 0, found = 0;
+    sl_arena_init(&arena);
+    assert_int_equal(sl_case_parse("pool:bwd:T7B9C4:f32:ragged:kind=max,nan", &c, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_data_create(&arena, &c, 2, 3, &data, NULL), SEQLSTM_OK);
+    for (int32_t k = 0; k < 9; k++) {
+        int64_t count = 0;
+        for (int32_t t = 0; t < data->axis.lengths[k]; t++)
+            for (int64_t f = 0; f < 4; f++) {
+                const int64_t row = data->axis.row_offsets[t] + k;
+                const bool is_nan = isnan(data->values[SEQLSTM_SLOT_UNARY_X][row * 4 + f]);
+                assert_true(!is_nan || (t > 0 && t + 1 < data->axis.lengths[k] && f == k % 4));
+                count += is_nan;
+            }
+        assert_int_equal(count, data->axis.lengths[k] > 2);
+        longer += data->axis.lengths[k] > 2;
+    }
+    assert_true(longer > 4 && longer < 9);
+    for (int64_t i = 0; i < data->elems[SEQLSTM_SLOT_UNARY_Y]; i++)
+        found += isnan(data->upstream[SEQLSTM_SLOT_UNARY_Y][i]);
+    assert_int_equal(found, 0);
+    sl_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_are_as_before),      cmocka_unit_test(rates_are_cleared),
         cmocka_unit_test(tolerances_are_limits),    cmocka_unit_test(infinities_excuse_nothing),
-        cmocka_unit_test(statuses_become_verdicts),
+        cmocka_unit_test(statuses_become_verdicts), cmocka_unit_test(each_sequence_has_one_nan_in_its_middle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
