@@ -120,7 +120,7 @@ class Predictor:
         """The array in the type of the input, in C order; whole numbers stay themselves."""
         if self.is_ids and x.dtype.kind not in 'iu':
             refuse(what, f'{what} is {x.dtype}, expected integers: the model reads token ids',
-                   'pass a list of strings' if self.reads_texts else 'pass an array of ids')
+                   'pass an array of integers' + (', or a list of strings' if self.reads_texts else ''))
         if not self.is_ids and x.dtype.kind not in 'fiub':
             refuse(what, f'{what} is {x.dtype}, expected numbers', 'pass an array of floats')
         if self.is_ids and x.size and (x.min() < 0 or x.max() >= self.info.input_classes):

@@ -62,6 +62,7 @@ class Refused(unittest.TestCase):
         for long in (np.zeros((300, 3), 'float32'), np.zeros((2, 300, 3)), [x[0], np.zeros((300, 3))]):
             self.check(lambda long=long: run.predict(long), 'x', 'made for 256', 'run.predictor(steps=300)')
         self.check(lambda: texts.predict([b'good']), 'x', 'expected integers', 'a list of strings')
+        self.check(lambda: texts.predict([[1.5, 2.0]]), 'x', 'expected integers', 'pass an array of integers, or a list of strings')
         self.check(lambda: run.streams(0), 'count', 'there are 0 streams', 'at least 1')
         self.check(lambda: run.stream()(x[0, :0]), 'x', 'no steps', 'at least one')
         self.check_type(lambda: run.stream('text'), 'state is a str, expected the bytes of Stream.save')
