@@ -374,6 +374,16 @@ def check_memory(folder, case):
         raise AssertionError(f'exit {done.returncode}: {done.stderr}')
     (folder / 'm.yaml').write_text(text.replace('batch_size: 4', f'batch_size: {found[2]}'))
     run('run', folder / 'm.yaml', '--out', folder / 'fitting', '--quiet', **limit)
+    (folder / 'x.npy').write_bytes(write_npy((1, 4000, 2), [(7 * i % 11 - 5) / 8 for i in range(8000)]))
+    (folder / 'y.npy').write_bytes(write_npy((1, 1), [0.25]))
+    (folder / 'm.yaml').write_text(text.replace('batch_size: 4', 'batch_size: 1'))
+    for memory, reason in ((500, 'the parameters alone do not fit'), (100000, 'not one sequence fits')):
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300,
+                              env={**os.environ, 'SEQLSTM_EMULATED_MEMORY': str(memory)})
+        if done.returncode != 6 or 'for a batch of 1 sequence, of which' not in done.stderr or f' MB: {reason}' not in done.stderr:
+            raise AssertionError(f'{memory} bytes: exit {done.returncode}: {done.stderr}')
+    (folder / 'x.npy').write_bytes(write_npy((512, 2, 2), [(7 * i % 11 - 5) / 8 for i in range(2048)]))
+    (folder / 'y.npy').write_bytes(write_npy((512, 1), [i % 4 / 4 for i in range(512)]))
     valid = f'valid: {{x: {folder}/x.npy, y: {folder}/y.npy}}, batch_size: 512'
     (folder / 'm.yaml').write_text(text.replace('batch_size: 4', valid))
     needs = set()

@@ -68,16 +68,18 @@ static void write_device_need(const struct sl_exec *exec, int32_t p, struct seql
     const double factor = exec->graph->phase == SL_PHASE_TRAIN ? beside_training : 1;
     const double room = usable * (double)all - (double)fixed;
     const int64_t fitting = room > 0 ? (int64_t)(room * (double)sequences / ((double)varying * factor)) : 0;
-    char batch[96] = "the parameters alone do not fit";
-    if (fitting > 0)
-        snprintf(batch, sizeof batch, "a batch of at most %lld sequences fits",
-                 (long long)(fitting < sequences ? fitting : sequences - 1));
+    const int64_t most = fitting < sequences ? fitting : sequences - 1; /* 0 if there is no room */
+    char batch[96];
+    if (most == 0)
+        snprintf(batch, sizeof batch, room > 0 ? "not one sequence fits" : "the parameters alone do not fit");
+    else
+        snprintf(batch, sizeof batch, "a batch of at most %lld sequence%s fits", (long long)most, most == 1 ? "" : "s");
     seqlstm_error_set(
         err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__,
-        "no memory on the device (%s): the plan needs %.2f MB there for a batch of %lld sequences, of which "
+        "no memory on the device (%s): the plan needs %.2f MB there for a batch of %lld sequence%s, of which "
         "%.2f MB do not depend on the batch; the device has %.2f MB: %s",
-        exec->places[p].domain->name, (double)(fixed + varying) * 1e-6, (long long)sequences, (double)fixed * 1e-6,
-        (double)all * 1e-6, batch);
+        exec->places[p].domain->name, (double)(fixed + varying) * 1e-6, (long long)sequences, sequences == 1 ? "" : "s",
+        (double)fixed * 1e-6, (double)all * 1e-6, batch);
 }
 
 /* Writes into the error what the plan needs, where a device has no memory. Returns whether it did. */

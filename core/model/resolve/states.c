@@ -74,8 +74,9 @@ static void check_pair(const struct check *c)
     if (from->layers != to->layers) {
         sl_reader_report(c->reader, "E0321", c->place,
                          "give both the same number of `layers`, or use `initial_state: none`", NULL,
-                         "%s has %lld layers, and %s, which starts from their states, has %lld", c->giver->name,
-                         (long long)from->layers, c->layer->name, (long long)to->layers);
+                         "%s has %lld layer%s, and %s, which starts from %s states, has %lld", c->giver->name,
+                         (long long)from->layers, from->layers == 1 ? "" : "s", c->layer->name,
+                         from->layers == 1 ? "its" : "their", (long long)to->layers);
         return;
     }
     if (get_directions(from) < get_directions(to)) {

@@ -61,8 +61,8 @@ static seqlstm_status load_run(struct sl_session *session, struct seqlstm_error 
             sl_weights_load(session->params, path, SL_WEIGHTS_ALLOW_MISSING | SL_WEIGHTS_ALLOW_EXTRA, &report, err);
     if (status == SEQLSTM_OK)
         sl_log_printf(session->options.log, SL_LOG_INFO,
-                      "init_from %s: %d parameters loaded, %d of this model not in it, %d of it not in this model",
-                      path, report.loaded, report.missing, report.extra);
+                      "init_from %s: %d parameter%s loaded, %d of this model not in it, %d of it not in this model",
+                      path, report.loaded, report.loaded == 1 ? "" : "s", report.missing, report.extra);
     free(path);
     free(folder);
     return status;

@@ -250,11 +250,11 @@ static void test_weights_of_another_run_are_counted(void **state)
          "  - {type: dense, units: 2}\n  - {type: gru, units: 5, name: reader}\n"                                      \
          "  - {type: output, activation: softmax, name: last}\n"
     (void)state;
-    expect_said(OTHER("trained"), "info: init_from trained/final.safetensors: 1 parameters loaded, 7 of this model not "
+    expect_said(OTHER("trained"), "info: init_from trained/final.safetensors: 1 parameter loaded, 7 of this model not "
                                   "in it, 5 of it not in this model");
     save_changed("some.file", -1, 0, 0);
     expect_said(OTHER("some.file"),
-                "info: init_from some.file: 1 parameters loaded, 7 of this model not in it, 5 of it not in this model");
+                "info: init_from some.file: 1 parameter loaded, 7 of this model not in it, 5 of it not in this model");
 }
 
 static void test_a_run_with_a_link_is_not_trusted(void **state)
