@@ -12,16 +12,17 @@ static seqlstm_status check_bind(const struct seqlstm_op *op, const struct seqls
     if (axis == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "a recurrent layer needs an axis");
     if (bind->t0 < 0 || bind->t0 >= bind->t1 || bind->t1 > axis->steps)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the segment [%lld, %lld) is not inside the axis of %lld steps",
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the segment [%lld, %lld) is not inside the axis [0, %lld)",
                      (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
     if (cdn_directions(&op->desc) == 2 && (bind->t0 > 0 || bind->t1 < axis->steps))
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the segment [%lld, %lld): two directions need all %lld steps",
-                     (long long)bind->t0, (long long)bind->t1, (long long)axis->steps);
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
+                     "the segment [%lld, %lld): two directions need the whole axis [0, %lld)", (long long)bind->t0,
+                     (long long)bind->t1, (long long)axis->steps);
     const int64_t rows = axis->row_offsets[bind->t1] - axis->row_offsets[bind->t0];
     if (rows != bind->rows || rows > head->max_rows || axis->batch_sizes[bind->t0] > head->max_sequences ||
         bind->t1 - bind->t0 > head->max_steps)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
-                     "%lld rows of %d sequences and %lld steps, the descriptor allows %lld, %lld and %lld",
+                     "rows, sequences and steps: %lld, %d and %lld; the descriptor allows %lld, %lld and %lld",
                      (long long)bind->rows, (int)axis->batch_sizes[bind->t0], (long long)(bind->t1 - bind->t0),
                      (long long)head->max_rows, (long long)head->max_sequences, (long long)head->max_steps);
     return SEQLSTM_OK;
@@ -62,8 +63,9 @@ static seqlstm_status open_run(struct seqlstm_binding *b, int32_t index, describ
     return SEQLSTM_OK;
 }
 
-/* *out_workspace: the bytes that cuDNN needs under any plan. */
-static seqlstm_status open_runs(struct seqlstm_binding *b, describe_fn *describe, uint64_t *out_workspace,
+/* *out_workspace: the bytes that cuDNN needs under any plan. `every`: no plan may refuse the shape; otherwise those
+ * that do are left out. */
+static seqlstm_status open_runs(struct seqlstm_binding *b, describe_fn *describe, bool every, uint64_t *out_workspace,
                                 struct seqlstm_error *err)
 {
     const struct seqlstm_op *op = b->op;
@@ -71,7 +73,8 @@ static seqlstm_status open_runs(struct seqlstm_binding *b, describe_fn *describe
     b->active = -1;
     for (int32_t p = 0; p < op->plan_count; p++) {
         const seqlstm_status status = open_run(b, p, describe, err);
-        if (status != SEQLSTM_OK && (status != SEQLSTM_UNSUPPORTED || p + 1 == op->plan_count))
+        const bool last = p + 1 == op->plan_count, needed = every || (last && (op->mixed || b->active < 0));
+        if (status != SEQLSTM_OK && (status != SEQLSTM_UNSUPPORTED || needed))
             return status;
         if (status == SEQLSTM_OK && b->active < 0)
             b->active = p;
@@ -87,7 +90,7 @@ static seqlstm_status open_all(struct seqlstm_binding *b, struct seqlstm_error *
 {
     const struct seqlstm_op *op = b->op;
     uint64_t workspace;
-    SEQLSTM_TRY(open_runs(b, cdn_session_open, &workspace, err));
+    SEQLSTM_TRY(open_runs(b, cdn_session_open, false, &workspace, err));
     if (workspace <= op->workspace_bytes)
         return SEQLSTM_OK;
     b->own_workspace_bytes = workspace;
@@ -138,7 +141,7 @@ seqlstm_status cdn_binding_renew(struct seqlstm_binding *b, const struct seqlstm
         if (!b->runs[p].usable)
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the binding lacks descriptors, since cuDNN refused its shape");
     read_shape(bind, &b->shape);
-    SEQLSTM_TRY(open_runs(b, cdn_session_renew, &workspace, err));
+    SEQLSTM_TRY(open_runs(b, cdn_session_renew, true, &workspace, err)); /* a new binding may compile, or leave out */
     if (workspace > b->op->workspace_bytes && workspace > b->own_workspace_bytes)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN needs %llu bytes of workspace for this shape",
                      (unsigned long long)workspace);

@@ -153,7 +153,7 @@ static seqlstm_status renew_network(struct cdn_session *s, const struct seqlstm_
         s->rnn = cdn_kept_take(kept, &key);
         s->kept = s->rnn != NULL ? kept : NULL;
         if (s->rnn == NULL)
-            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN has not compiled the network for %d sequences",
+            SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN has not compiled the network for a batch of this size: %d",
                          (int)shape->sequences);
     } else if (key.uniform != before.uniform) {
         CDN_TRY(set_network(s->rnn, &op->desc, plan, net, shape->uniform), "SetRNNDescriptor_v8");

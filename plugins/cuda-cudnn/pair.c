@@ -31,14 +31,14 @@ seqlstm_status cdn_pair_check_sizes(const struct seqlstm_binding *b, struct seql
 {
     const struct seqlstm_op *op = b->op;
     if (b->shape.sequences != op->desc.head.max_sequences)
-        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s and %s were checked together only at %lld sequences, not at %d",
-                     name_forward(op), name_backward(op), (long long)op->desc.head.max_sequences,
-                     (int)b->shape.sequences);
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
+                     "%s and %s were checked together for another size of a batch: %lld, not %d", name_forward(op),
+                     name_backward(op), (long long)op->desc.head.max_sequences, (int)b->shape.sequences);
     for (int32_t k = 0; k < op->plans[0].count; k++) {
         const size_t first = b->runs[0].sessions[k].reserve_bytes, second = b->runs[1].sessions[k].reserve_bytes;
         if (first != second)
             SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                         "cuDNN %s keeps %zu bytes for %s and %zu for %s (%d steps of %d sequences): one cannot "
+                         "cuDNN %s keeps %zu bytes for %s and %zu for %s (steps: %d, sequences: %d): one cannot "
                          "run backward after the other has run forward",
                          cdn_library_version(), first, name_forward(op), second, name_backward(op), (int)b->shape.steps,
                          (int)b->shape.sequences);

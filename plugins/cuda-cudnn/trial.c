@@ -131,8 +131,8 @@ static seqlstm_status explain(const struct seqlstm_binding *binding, struct seql
     const struct seqlstm_op *op = binding->op;
     if (op->mixed && binding->runs[0].usable)
         return cdn_pair_check_sizes(binding, err);
-    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN %s refuses this algorithm at %lld sequences", cdn_library_version(),
-                 (long long)op->desc.head.max_sequences);
+    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN %s refuses this algorithm for a batch of this size: %lld",
+                 cdn_library_version(), (long long)op->desc.head.max_sequences);
 }
 
 static seqlstm_status bind_and_run(struct cdn_trial *t, struct seqlstm_error *err)

@@ -200,7 +200,7 @@ def check_mixed(folder):
 def check_mixed_refused(folder):
     """Reserves of another size, or with other contents: no operation is created, and the message says how wrong it
     is."""
-    refusals = (('', 'precision=float32', r'keeps (\d+) bytes for small_h and (\d+) for standard \(4 steps of 4 seq'),
+    refusals = (('', 'precision=float32', r'keeps (\d+) bytes for small_h and (\d+) for standard \(steps: 4, sequences: 4\)'),
                 *(('scrambled', f'precision={precision}',
                    r'by small_h forward and standard backward differ from those of standard alone by (\S+) of their '
                    r'size, where rounding explains (\S+?)\.?\s')

@@ -271,6 +271,16 @@ size_t fake_rows(const struct cudnnRNNDataStruct *data)
     return rows;
 }
 
+static bool is_told_to_refuse(const struct cudnnRNNStruct *rnn, const struct cudnnRNNDataStruct *data,
+                              enum fake_pass pass)
+{
+    static const char *const passes[] = {"forward", "data", "weights", "sizes"};
+    const char *rule = getenv("FAKE_CUDNN_REFUSE");
+    char text[64];
+    snprintf(text, sizeof text, "%d:%s:%d", (int)rnn->algorithm, passes[pass], data->sequences);
+    return rule != NULL && strcmp(rule, text) == 0;
+}
+
 /* Sizes do not grow evenly: some numbers of sequences need far more. */
 API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
                                             cudnnRNNDataDescriptor_t data, size_t *work, size_t *reserve)
@@ -279,6 +289,7 @@ API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescri
     NEED(data->width == rnn->input && data->type == rnn->type, "the input is not the network's");
     NEED(rnn->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || rnn->built_for == data->sequences,
          "built for %d sequences, not %d", rnn->built_for, data->sequences);
+    CAN(!is_told_to_refuse(rnn, data, FAKE_SIZES), "told to refuse");
     const size_t layers = (size_t)(rnn->layers * rnn->directions);
     *work = 1000 + fake_rows(data) * 8 + (data->sequences % 4 == 2 ? 300000 : 0);
     *reserve = mode == CUDNN_FWD_MODE_TRAINING
@@ -350,16 +361,6 @@ static cudnnStatus_t check_buffer(const void *pointer, size_t bytes, const char 
     NEED(pointer != NULL && emulated_owns(pointer, bytes), "%s is no device memory of %zu bytes", what, bytes);
     NEED((uintptr_t)pointer % 16 == 0, "%s is not aligned", what);
     return CUDNN_STATUS_SUCCESS;
-}
-
-static bool is_told_to_refuse(const struct cudnnRNNStruct *rnn, const struct cudnnRNNDataStruct *data,
-                              enum fake_pass pass)
-{
-    static const char *const passes[] = {"forward", "data", "weights"};
-    const char *rule = getenv("FAKE_CUDNN_REFUSE");
-    char text[64];
-    snprintf(text, sizeof text, "%d:%s:%d", (int)rnn->algorithm, passes[pass], data->sequences);
-    return rule != NULL && strcmp(rule, text) == 0;
 }
 
 /* What an algorithm does not support, and refuses only now. */

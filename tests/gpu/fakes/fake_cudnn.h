@@ -9,7 +9,7 @@
  *
  *   FAKE_CUDNN_VERSION=N     what cudnnGetVersion returns
  *   FAKE_CUDNN_BROKEN=1      cudnnCreate fails, as with a driver that is too old
- *   FAKE_CUDNN_REFUSE=A:F:B  algorithm A refuses function F (forward, data, weights) at B sequences
+ *   FAKE_CUDNN_REFUSE=A:F:B  algorithm A refuses function F (sizes, forward, data, weights) at B sequences
  *   FAKE_CUDNN_BUILDS=FILE   cudnnBuildRNNDynamic appends a line: input, layers, sequences
  *   FAKE_CUDNN_RESERVE=HOW   how an algorithm reads another one's reserve space, which otherwise has another size:
  *                            shared     same size, same contents
@@ -87,7 +87,7 @@ bool fake_shares_size(const struct cudnnRNNDataStruct *data);
 bool fake_shares_content(const struct cudnnRNNDataStruct *data);
 void fake_scramble(double *records, size_t count, size_t record, size_t gates);
 
-enum fake_pass { FAKE_FORWARD, FAKE_DATA, FAKE_WEIGHTS };
+enum fake_pass { FAKE_FORWARD, FAKE_DATA, FAKE_WEIGHTS, FAKE_SIZES };
 
 /* A queued call: descriptors by value. */
 struct fake_run {

@@ -3,181 +3,14 @@
  * operation was created is a failure.
  *
  *   test_cudnn_calls PLUGIN.so LIBCUDNN.so */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "cudnn_fixture.h"
 
-#include <cmocka.h>
-
-#include <dlfcn.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include <seqlstm/backend.h>
-#include <seqlstm/ext/draft/memory.h>
-#include <seqlstm/ext/rebind.h>
-
-#include "../../unit/support/temporary.h"
-#include "registry/host.h"
-
-enum { SEQUENCES = 3, STEPS = 4, ROWS = SEQUENCES * STEPS, SLOTS = SEQLSTM_SLOT_RECURRENT_COUNT(2), BYTES = 1 << 16 };
-
-static const struct seqlstm_backend *table;
-static struct seqlstm_instance *instance;
-static struct sl_host host;
-static const char *library;
-static uint32_t direction; /* of new operations */
-static float clip;
-static struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
-
-static const int32_t lengths[SEQUENCES] = {STEPS, STEPS, STEPS};
-static const int32_t batch_sizes[STEPS] = {SEQUENCES, SEQUENCES, SEQUENCES, SEQUENCES};
-static const int64_t row_offsets[STEPS + 1] = {0, SEQUENCES, 2 * SEQUENCES, 3 * SEQUENCES, ROWS};
-static const struct seqlstm_axis axis = {.struct_size = sizeof axis,
-                                         .sequences = SEQUENCES,
-                                         .steps = STEPS,
-                                         .rows = ROWS,
-                                         .lengths = lengths,
-                                         .batch_sizes = batch_sizes,
-                                         .row_offsets = row_offsets};
-
-/* Two of the sequences. */
-static const int32_t two_sizes[STEPS] = {2, 2, 2, 2};
-static const int64_t two_offsets[STEPS + 1] = {0, 2, 4, 6, 8};
-static const struct seqlstm_axis two = {.struct_size = sizeof two,
-                                        .sequences = 2,
-                                        .steps = STEPS,
-                                        .rows = 8,
-                                        .lengths = lengths,
-                                        .batch_sizes = two_sizes,
-                                        .row_offsets = two_offsets};
 static const struct seqlstm_axis *bound = &axis; /* of new calls */
-
-/* FAKE_CUDNN_REFUSE: the algorithm refuses this function; -1: none does. */
-static void refuse(int algorithm, const char *function)
-{
-    char rule[64];
-    snprintf(rule, sizeof rule, "%d:%s:%d", algorithm, function, SEQUENCES);
-    if (algorithm < 0)
-        unsetenv("FAKE_CUDNN_REFUSE");
-    else
-        setenv("FAKE_CUDNN_REFUSE", rule, 1);
-}
-
-static seqlstm_status create(int64_t most_steps, uint32_t mode, const char *variant, struct seqlstm_op **out_op,
-                             struct seqlstm_error *err)
-{
-    struct seqlstm_recurrent_desc d;
-    memset(&d, 0, sizeof d);
-    d.head = (struct seqlstm_desc){.struct_size = sizeof d,
-                                   .op = SEQLSTM_OP_RECURRENT,
-                                   .mode = mode,
-                                   .flags = SEQLSTM_BIT_DESC_UNIFORM,
-                                   .max_rows = SEQUENCES * most_steps,
-                                   .max_sequences = SEQUENCES,
-                                   .max_steps = most_steps};
-    d.cell = SEQLSTM_CELL_LSTM;
-    d.options = SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_OUTPUT;
-    d.direction = direction;
-    d.cell_clip = clip;
-    d.layers = 2;
-    d.input = 5;
-    d.hidden = 6;
-    for (int i = 0; i < 2; i++) {
-        d.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
-        d.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
-        d.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
-    }
-    *out_op = NULL;
-    return table->op_create(instance, 0, &d.head, variant, out_op, err);
-}
-
-/* ---- the memory of a call ------------------------------------------------------------------------------------ */
-
-static void *make(uint64_t bytes)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    void *block = NULL;
-    assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, &err),
-                     SEQLSTM_OK);
-    assert_int_equal(table->memory->fill(instance, 0, queue.native_stream, block, 0, bytes + 256, &err), SEQLSTM_OK);
-    return block;
-}
-
-struct call {
-    struct seqlstm_op *op;
-    struct seqlstm_binding *binding;
-    struct seqlstm_sizes sizes;
-    void *slots[SLOTS], *grads[SLOTS], *workspace, *reserve, *packed;
-};
 
 static void open_call(struct call *c, uint32_t mode, const char *variant)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct seqlstm_step step = {.struct_size = sizeof step};
-    const struct seqlstm_bind bind = {
-        .struct_size = sizeof bind, .rows = bound->rows, .rows_in = bound->rows, .axis = bound, .t1 = STEPS};
-    if (create(STEPS, mode, variant, &c->op, &err) != SEQLSTM_OK)
-        fail_msg("%s: %s", variant, err.message);
-    c->sizes = (struct seqlstm_sizes){.struct_size = sizeof c->sizes};
-    assert_int_equal(table->op_sizes(c->op, &c->sizes, &err), SEQLSTM_OK);
-    for (int k = 0; k < SLOTS; k++) {
-        c->slots[k] = make(BYTES);
-        c->grads[k] = make(BYTES);
-    }
-    c->workspace = make(c->sizes.workspace_bytes);
-    c->reserve = make(c->sizes.reserve_bytes);
-    c->packed = make(c->sizes.packed_bytes);
-    if (table->op_bind(c->op, &queue, &bind, &c->binding, &err) != SEQLSTM_OK ||
-        table->weights_pack(c->op, &queue, c->slots, c->packed, &step, &err) != SEQLSTM_OK)
-        fail_msg("%s: %s", variant, err.message);
-}
-
-static void close_call(struct call *c)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    assert_int_equal(table->streams->synchronize(instance, 0, queue.native_stream, &err), SEQLSTM_OK);
-    table->binding_destroy(c->binding);
-    table->op_destroy(c->op);
-    for (int k = 0; k < SLOTS; k++) {
-        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->slots[k]);
-        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->grads[k]);
-    }
-    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->workspace);
-    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->reserve);
-    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, c->packed);
-}
-
-static seqlstm_status forward(struct call *c, struct seqlstm_error *err)
-{
-    const struct seqlstm_step step = {.struct_size = sizeof step};
-    const struct seqlstm_forward args = {.struct_size = sizeof args,
-                                         .slot_count = SLOTS,
-                                         .slots = c->slots,
-                                         .workspace = c->workspace,
-                                         .reserve = c->reserve,
-                                         .packed = c->packed,
-                                         .step = &step};
-    return table->forward(c->binding, &queue, &args, err);
-}
-
-static seqlstm_status backward(struct call *c, struct seqlstm_error *err)
-{
-    const struct seqlstm_step step = {.struct_size = sizeof step};
-    const struct seqlstm_backward args = {.struct_size = sizeof args,
-                                          .slot_count = SLOTS,
-                                          .slots = c->slots,
-                                          .grads = c->grads,
-                                          .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
-                                          .workspace = c->workspace,
-                                          .reserve = c->reserve,
-                                          .packed = c->packed,
-                                          .step = &step};
-    return table->backward(c->binding, &queue, &args, err);
+    const struct seqlstm_recurrent_desc d = describe(STEPS, mode);
+    open_layer(c, &d, variant, bound);
 }
 
 /* ---- tests --------------------------------------------------------------------------------------------------- */
@@ -357,46 +190,6 @@ static void a_pair_runs_the_sequences_that_it_was_checked_for(void **state)
     unsetenv("FAKE_CUDNN_RESERVE");
 }
 
-static int count_lines(const char *path)
-{
-    FILE *file = fopen(path, "r");
-    int lines = 0;
-    for (int c = file != NULL ? fgetc(file) : EOF; c != EOF; c = fgetc(file))
-        lines += c == '\n';
-    if (file != NULL)
-        fclose(file);
-    return lines;
-}
-
-/* A network is compiled again for another clip alone. */
-static void compiled_networks_are_for_their_clip(void **state)
-{
-    enum { LONGEST = 1001 }; /* of no other test */
-    static const struct {
-        float clip;
-        bool builds;
-    } rows[] = {{0.25f, true}, {0.25f, false}, {0.5f, true}, {0.25f, false}, {0.5f, false}};
-    (void)state;
-    char path[TEMPORARY_BYTES];
-    const int file = mkstemp(temporary_template(path, "builds"));
-    assert_true(file >= 0);
-    close(file);
-    setenv("FAKE_CUDNN_BUILDS", path, 1);
-    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct seqlstm_op *op;
-        const int before = count_lines(path);
-        clip = rows[k].clip;
-        assert_int_equal(create(LONGEST, SEQLSTM_MODE_INFERENCE, "persist_dynamic", &op, &err), SEQLSTM_OK);
-        table->op_destroy(op);
-        if ((count_lines(path) > before) != rows[k].builds)
-            fail_msg("row %zu: %d networks after %d", k, count_lines(path), before);
-    }
-    clip = 0;
-    unsetenv("FAKE_CUDNN_BUILDS");
-    unlink(path);
-}
-
 /* ---- what a binding must be ------------------------------------------------------------------------------------- */
 
 /* The first sequence has all steps, the others one: 6 rows; and four sequences of one step. */
@@ -431,16 +224,16 @@ static void a_binding_must_fit_its_descriptor(void **state)
         {&axis, 4, 0, 4, 12, NULL},
         {&axis, 4, 3, 4, 3, NULL},
         {&axis, 2, 2, 4, 6, NULL},
-        {&axis, 4, -1, 4, 12, "the segment [-1, 4) is not inside the axis of 4 steps"},
-        {&axis, 4, 2, 2, 0, "the segment [2, 2) is not inside the axis of 4 steps"},
-        {&axis, 4, 3, 1, 0, "the segment [3, 1) is not inside the axis of 4 steps"},
-        {&axis, 5, 0, 5, 12, "the segment [0, 5) is not inside the axis of 4 steps"},
-        {&axis, 4, 0, 4, 11, "11 rows of 3 sequences and 4 steps, the descriptor allows 12, 3 and 4"},
-        {&axis, 4, 1, 4, 12, "12 rows of 3 sequences and 3 steps, the descriptor allows 12, 3 and 4"},
-        {&axis, 2, 1, 4, 9, "9 rows of 3 sequences and 3 steps, the descriptor allows 6, 3 and 2"},
-        {&ragged, 3, 0, 4, 6, "6 rows of 3 sequences and 4 steps, the descriptor allows 9, 3 and 3"},
-        {&ragged, 2, 1, 4, 3, "3 rows of 1 sequences and 3 steps, the descriptor allows 6, 3 and 2"},
-        {&wide, 4, 0, 1, 4, "4 rows of 4 sequences and 1 steps, the descriptor allows 12, 3 and 4"},
+        {&axis, 4, -1, 4, 12, "the segment [-1, 4) is not inside the axis [0, 4)"},
+        {&axis, 4, 2, 2, 0, "the segment [2, 2) is not inside the axis [0, 4)"},
+        {&axis, 4, 3, 1, 0, "the segment [3, 1) is not inside the axis [0, 4)"},
+        {&axis, 5, 0, 5, 12, "the segment [0, 5) is not inside the axis [0, 4)"},
+        {&axis, 4, 0, 4, 11, "rows, sequences and steps: 11, 3 and 4; the descriptor allows 12, 3 and 4"},
+        {&axis, 4, 1, 4, 12, "rows, sequences and steps: 12, 3 and 3; the descriptor allows 12, 3 and 4"},
+        {&axis, 2, 1, 4, 9, "rows, sequences and steps: 9, 3 and 3; the descriptor allows 6, 3 and 2"},
+        {&ragged, 3, 0, 4, 6, "rows, sequences and steps: 6, 3 and 4; the descriptor allows 9, 3 and 3"},
+        {&ragged, 2, 1, 4, 3, "rows, sequences and steps: 3, 1 and 3; the descriptor allows 6, 3 and 2"},
+        {&wide, 4, 0, 1, 4, "rows, sequences and steps: 4, 4 and 1; the descriptor allows 12, 3 and 4"},
     };
     (void)state;
     struct seqlstm_queue other = {.struct_size = sizeof other, .members = 1}; /* of no device */
@@ -473,10 +266,10 @@ static void a_binding_must_fit_its_descriptor(void **state)
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct seqlstm_op *op;
         struct seqlstm_binding *binding = NULL;
-        char expected[80];
+        char expected[96];
         const struct seqlstm_bind bind = {
             .struct_size = sizeof bind, .rows = 9, .rows_in = 9, .axis = &axis, .t0 = t0, .t1 = t0 + 3};
-        snprintf(expected, sizeof expected, "the segment [%d, %d): two directions need all 4 steps", (int)t0,
+        snprintf(expected, sizeof expected, "the segment [%d, %d): two directions need the whole axis [0, 4)", (int)t0,
                  (int)t0 + 3);
         assert_int_equal(create(STEPS, SEQLSTM_MODE_INFERENCE, "standard", &op, &err), SEQLSTM_OK);
         assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT);
@@ -544,30 +337,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(inference_has_no_backward),
         cmocka_unit_test(what_has_passed_is_not_tried_again),
         cmocka_unit_test(a_pair_runs_the_sequences_that_it_was_checked_for),
-        cmocka_unit_test(compiled_networks_are_for_their_clip),
         cmocka_unit_test(a_binding_must_fit_its_descriptor),
         cmocka_unit_test(options_have_their_effect),
     };
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    seqlstm_backend_query_fn query;
-    void *module = argc == 3 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-    void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
-    library = argc == 3 ? argv[2] : "";
-    const struct seqlstm_setting settings[] = {{"library", library}};
-    if (symbol == NULL) {
-        printf("Bail out! %s\n", argc == 3 ? dlerror() : "expected a plugin and a library");
-        return 1;
-    }
-    memcpy(&query, &symbol, sizeof query);
-    table = query(SEQLSTM_ABI_MINOR);
-    sl_host_init_minimal(&host, "cuda-cudnn", NULL);
-    if (table->open(&host.services, settings, 1, &instance, &err) != SEQLSTM_OK ||
-        table->streams->create(instance, 0, &queue.native_stream, &err) != SEQLSTM_OK) {
-        printf("Bail out! %s\n", err.message);
-        return 1;
-    }
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    table->streams->destroy(instance, 0, queue.native_stream);
-    table->close(instance);
-    return failed || host.memory.live_blocks != 0;
+    return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }
