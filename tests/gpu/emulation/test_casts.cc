@@ -105,7 +105,8 @@ struct buffer {
     size_t shift, type_bytes;
 
     buffer(uint32_t type, size_t elems, size_t shift_elems)
-        : bytes((elems + shift_elems) * count_bytes(type) + 2 * GUARD + 16, 0xAB), shift(0), type_bytes(count_bytes(type))
+        : bytes((elems + shift_elems) * count_bytes(type) + 2 * GUARD + 16, 0xAB), shift(0),
+          type_bytes(count_bytes(type))
     {
         while (((uintptr_t)bytes.data() + GUARD + shift) % 16 != 0)
             shift++;

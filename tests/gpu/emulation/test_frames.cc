@@ -182,8 +182,8 @@ static const end_row end_rows[] = {
     {UPDATE, 10, 4, 9, 5, 0, 8, {12, 7, 41, 8, 5, 0, 0}},
     {UPDATE | FIRST, 10, 4, 9, 5, 0, 8, {10, 4, 41, 8, 5, 0, 0}},
     {UPDATE | SETTLED, 10, 4, 9, 5, 1, 2, {110, 204, 31, 2, 1, 0, 0}},
-    {UPDATE, 10, 4, 9, 5, 1, 8, {12, 7, 40, 8, 5, 1, 0}},        /* which has stopped */
-    {UPDATE | FIRST, 0, 0, 9, 5, 0, 8, {0, 0, 40, 8, 5, 0, 0}},  /* of no weight */
+    {UPDATE, 10, 4, 9, 5, 1, 8, {12, 7, 40, 8, 5, 1, 0}},       /* which has stopped */
+    {UPDATE | FIRST, 0, 0, 9, 5, 0, 8, {0, 0, 40, 8, 5, 0, 0}}, /* of no weight */
     {UPDATE | FIRST, 10, 0, 9, 5, 0, 8, {10, 0, 40, 8, 5, 0, 0}},
     /* that is not finite */
     {UPDATE, INFINITY, 4, 9, 5, 0, 8, {INFINITY, 7, 40, 8, 5, 1, 0}},

@@ -21,6 +21,7 @@
 #include <seqlstm/desc_check.h>
 #include <seqlstm/ext/draft/memory.h>
 #include <seqlstm/ext/rebind.h>
+#include <seqlstm/ext/recorder.h>
 
 #include "registry/host.h"
 
@@ -221,7 +222,7 @@ static void a_library_that_is_named_must_load(void **state)
     assert_int_equal(host.memory.live_blocks, before);
 }
 
-/* The last test, since a library that was loaded stays. */
+/* One of the last tests, since a library that was loaded stays. */
 static void a_library_that_loads_says_its_version(void **state)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -348,6 +349,194 @@ static void the_largest_of_what_is_no_number_is_none(void **state)
     table->close(instance);
 }
 
+/* ---- what is refused --------------------------------------------------------------------------------------------- */
+
+/* The emulated device has 16 multiprocessors. */
+static void a_layer_that_the_device_has_no_room_for_is_refused(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instance = open_plain();
+    const union seqlstm_any_desc d = make_layer(TRAINING, 1000, SEQLSTM_DTYPE_BFLOAT16);
+    assert_null(create(instance, &d, "resident", SEQLSTM_UNSUPPORTED, &err));
+    assert_string_equal(err.message, "resident: the blocks of 1000 units do not fit 16 multiprocessors");
+    table->close(instance);
+}
+
+static void a_profile_asks_for_the_library_that_is_named(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_instance *instance = open_with("cupti", "/nowhere/libcupti.so", SEQLSTM_OK, &err);
+    const struct seqlstm_recorder *recorder = table->get_extension(instance, SEQLSTM_RECORDER_EXTENSION);
+    assert_int_equal(recorder->start(instance, 0, &err), SEQLSTM_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "/nowhere/libcupti.so"));
+    table->close(instance);
+}
+
+/* Inference has no backward, and neither have operations that nothing flows through. */
+static void what_has_no_backward_says_so(void **state)
+{
+    (void)state;
+    struct seqlstm_instance *instance = open_plain();
+    struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 5, .rows_in = 5, .axis = &axis, .t1 = 2};
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    const struct seqlstm_backward backward = {.struct_size = sizeof backward, .step = &step};
+    assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
+    for (int k = 0; k < 3; k++) {
+        union seqlstm_any_desc d = k == 0 ? make_dense(INFERENCE) : make_pool();
+        char expected[80];
+        if (k == 2) {
+            set_head(&d, SEQLSTM_OP_VECTOR, INFERENCE, 64);
+            d.vector.kind = SEQLSTM_KIND_VECTOR_FILL;
+        }
+        struct seqlstm_binding *binding = NULL;
+        struct seqlstm_op *op = create(instance, &d, NULL, SEQLSTM_OK, &err);
+        assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_OK);
+        assert_int_equal(table->backward(binding, &queue, &backward, &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(expected, sizeof expected, "cuda-generic has no backward of operation %u", d.head.op);
+        assert_string_equal(err.message, expected);
+        table->binding_destroy(binding);
+        table->op_destroy(op);
+    }
+    table->streams->destroy(instance, 0, queue.native_stream);
+    table->close(instance);
+}
+
+/* Weight gradients of segments come in a call of their own, over the whole axis. */
+static void weight_gradients_of_segments_need_a_call_of_their_own(void **state)
+{
+    enum { SLOTS = SEQLSTM_SLOT_RECURRENT_COUNT(1), INPUTS = SEQLSTM_BIT_BACKWARD_INPUTS };
+    enum { STATES = SEQLSTM_BIT_BACKWARD_STATES, WEIGHTS = SEQLSTM_BIT_BACKWARD_WEIGHTS };
+    static const char alone[] = "stepwise: weight gradients need a call of their own",
+                      whole[] = "stepwise: weight gradients need a binding of the whole axis";
+    static const struct {
+        uint32_t parts;
+        int64_t t0;
+        const char *refusal;
+    } rows[] = {{WEIGHTS | INPUTS, 0, alone},
+                {WEIGHTS | STATES, 0, alone},
+                {WEIGHTS | INPUTS | STATES, 1, alone},
+                {WEIGHTS, 1, whole}};
+    (void)state;
+    struct seqlstm_instance *instance = open_plain();
+    struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    const struct seqlstm_step step = {.struct_size = sizeof step};
+    void *slots[SLOTS], *grads[SLOTS], *workspace, *reserve;
+    union seqlstm_any_desc d = make_layer(TRAINING, 8, SEQLSTM_DTYPE_FLOAT32);
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_STEPWISE;
+    struct seqlstm_op *op = create(instance, &d, "step_graph", SEQLSTM_OK, &err);
+    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
+    for (int k = 0; k < SLOTS; k++) {
+        assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, 4096, &slots[k], &err),
+                         SEQLSTM_OK);
+        assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, 4096, &grads[k], &err),
+                         SEQLSTM_OK);
+    }
+    assert_int_equal(
+        table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, sizes.workspace_bytes, &workspace, &err),
+        SEQLSTM_OK);
+    assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, sizes.reserve_bytes, &reserve, &err),
+                     SEQLSTM_OK);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct seqlstm_binding *binding = NULL;
+        const int64_t count = rows[k].t0 > 0 ? 2 : 5;
+        const struct seqlstm_bind bind = {
+            .struct_size = sizeof bind, .rows = count, .rows_in = count, .axis = &axis, .t0 = rows[k].t0, .t1 = 2};
+        const struct seqlstm_backward backward = {.struct_size = sizeof backward,
+                                                  .slot_count = SLOTS,
+                                                  .slots = slots,
+                                                  .grads = grads,
+                                                  .parts = rows[k].parts,
+                                                  .workspace = workspace,
+                                                  .reserve = reserve,
+                                                  .step = &step};
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        if (table->op_bind(op, &queue, &bind, &binding, &err) != SEQLSTM_OK)
+            fail_msg("row %zu: %s", k, err.message);
+        assert_int_equal(table->backward(binding, &queue, &backward, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, rows[k].refusal);
+        table->binding_destroy(binding);
+    }
+    for (int k = 0; k < SLOTS; k++) {
+        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, slots[k]);
+        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, grads[k]);
+    }
+    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, workspace);
+    table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, reserve);
+    table->op_destroy(op);
+    table->streams->destroy(instance, 0, queue.native_stream);
+    table->close(instance);
+}
+
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+static void take_counter(void *context, const struct seqlstm_counter *counter)
+{
+    double *value = context;
+    *value = counter->value;
+}
+
+static double count_memory(struct seqlstm_instance *instance)
+{
+    const struct seqlstm_recorder *recorder = table->get_extension(instance, SEQLSTM_RECORDER_EXTENSION);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    double value = -1;
+    const struct seqlstm_report to = {.struct_size = sizeof to, .context = &value, .counter = take_counter};
+    assert_int_equal(recorder->report(instance, 0, &to, &err), SEQLSTM_OK);
+    return value;
+}
+
+/* Blocks that bindings have left are kept for others until the instance is closed. */
+static void what_is_closed_leaves_no_memory(void **state)
+{
+    static const struct {
+        const char *variant;
+        int64_t hidden; /* 0: a dense layer */
+    } rows[] = {{"kernels", 0}, {"cublaslt", 0}, {"small", 8}, {"step_graph", 8}, {"cluster_4", 100}};
+    (void)state;
+    struct seqlstm_instance *const usual = open_plain();
+    const double before = count_memory(usual);
+    const int64_t blocks = host.memory.live_blocks;
+    for (int round = 0; round < 2; round++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_instance *instance =
+            cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
+        double after_one = 0;
+        for (int turn = 0; turn < 3; turn++) {
+            for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+                if (cublaslt == NULL && strcmp(rows[k].variant, "cublaslt") == 0)
+                    continue;
+                struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
+                struct seqlstm_binding *binding = NULL;
+                const struct seqlstm_bind bind = {
+                    .struct_size = sizeof bind, .rows = 5, .rows_in = 5, .axis = &axis, .t1 = 2};
+                const union seqlstm_any_desc d = rows[k].hidden > 0
+                                                     ? make_layer(TRAINING, rows[k].hidden, SEQLSTM_DTYPE_FLOAT32)
+                                                     : make_dense(TRAINING);
+                struct seqlstm_op *op = create(instance, &d, rows[k].variant, SEQLSTM_OK, &err);
+                assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
+                assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_OK);
+                assert_true(count_memory(usual) > before);
+                table->binding_destroy(binding);
+                table->streams->destroy(instance, 0, queue.native_stream);
+                table->op_destroy(op);
+            }
+            after_one = turn == 0 ? (double)(host.memory.live_blocks - blocks) : after_one;
+            assert_true((double)(host.memory.live_blocks - blocks) == after_one); /* nothing is left each time */
+        }
+        table->close(instance);
+        assert_true(count_memory(usual) == before);
+        assert_int_equal(host.memory.live_blocks, blocks);
+    }
+    table->close(usual);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -356,7 +545,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_library_that_is_named_must_load),
         cmocka_unit_test(bindings_without_data_of_their_shape_take_another),
         cmocka_unit_test(the_largest_of_what_is_no_number_is_none),
+        cmocka_unit_test(a_layer_that_the_device_has_no_room_for_is_refused),
+        cmocka_unit_test(a_profile_asks_for_the_library_that_is_named),
+        cmocka_unit_test(what_has_no_backward_says_so),
+        cmocka_unit_test(weight_gradients_of_segments_need_a_call_of_their_own),
         cmocka_unit_test(a_library_that_loads_says_its_version),
+        cmocka_unit_test(what_is_closed_leaves_no_memory),
     };
     seqlstm_backend_query_fn query;
     void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;

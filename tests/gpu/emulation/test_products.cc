@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The matrix products of cuda-generic on the emulated device, against float64: every number type, every layout, sizes
+ * that divide nothing, with a depth in one part and in several, with a bias, added to what is there, and in a C whose
+ * rows are longer. */
+#include <cmath>
+#include <cstdio>
+#include <vector>
+
+#include "common/cuda_runtime.h"
+#include "cuda-generic/gemm/gemm.h"
+#include "seqlstm/ops.h"
+
+static void *stream;
+static uint64_t seed = 17;
+
+static float draw()
+{
+    seed = seed * 6364136223846793005u + 1442695040888963407u;
+    return (float)(int32_t)(seed >> 32) * 0x1p-31f;
+}
+
+static std::vector<float> draw_many(int64_t count)
+{
+    std::vector<float> x((size_t)count);
+    for (float &value : x)
+        value = draw();
+    return x;
+}
+
+struct kind {
+    const char *name;
+    uint32_t compute;
+    int32_t f16x3;
+    double rounding; /* of an operand */
+};
+
+/* Bits of `form`: A and B by columns, a bias, added to C, a wider C, parts. */
+enum { A_COLUMNS = 1, B_COLUMNS = 2, BIAS = 4, ADD = 8, WIDE = 16, PARTS = 32, FORMS = 64 };
+
+static bool check(const kind &k, int64_t m, int64_t n, int64_t depth, int form)
+{
+    const int64_t c_row = n + (form & WIDE ? 5 : 0);
+    const std::vector<float> a = draw_many(m * depth), b = draw_many(depth * n), bias = draw_many(n);
+    std::vector<float> c = draw_many(m * c_row), parts((size_t)cg_gemm_count_room(m, n, depth) + 1, NAN);
+    const std::vector<float> before = c;
+    cg_gemm g = {};
+    g.m = m;
+    g.n = n;
+    g.depth = depth;
+    g.a = a.data();
+    g.a_row = form & A_COLUMNS ? 1 : depth;
+    g.a_column = form & A_COLUMNS ? m : 1;
+    g.b = b.data();
+    g.b_row = form & B_COLUMNS ? 1 : n;
+    g.b_column = form & B_COLUMNS ? depth : 1;
+    g.c = c.data();
+    g.c_row = c_row;
+    g.bias = form & BIAS ? bias.data() : nullptr;
+    g.add = form & ADD ? 1 : 0;
+    g.compute = k.compute;
+    g.f16x3 = k.f16x3;
+    g.shared_most = 227 * 1024;
+    g.parts = (form & PARTS) && cg_gemm_count_room(m, n, depth) > 0 ? parts.data() : nullptr;
+    if (cg_gemm_launch(stream, &g) != 0 || gpu_stream_synchronize(0, stream, nullptr) != SEQLSTM_OK)
+        return false;
+    for (int64_t i = 0; i < m; i++)
+        for (int64_t j = 0; j < c_row; j++) {
+            const size_t at = (size_t)(i * c_row + j);
+            double exact = (double)before[at], sizes = 0;
+            if (j < n) {
+                exact = (form & ADD ? exact : 0) + (form & BIAS ? (double)bias[(size_t)j] : 0);
+                for (int64_t d = 0; d < depth; d++) {
+                    const double product = (double)a[(size_t)(i * g.a_row + d * g.a_column)] *
+                                           (double)b[(size_t)(d * g.b_row + j * g.b_column)];
+                    exact += product;
+                    sizes += fabs(product);
+                }
+            }
+            if (!(fabs((double)c[at] - exact) <= 2 * k.rounding * sizes + 1e-6 * (sizes + fabs(exact)))) {
+                printf("# %s, [%d, %d] of depth %d, form %d: element [%d, %d] is %.9g, expected %.9g\n", k.name, (int)m,
+                       (int)n, (int)depth, form, (int)i, (int)j, (double)c[at], exact);
+                return false;
+            }
+        }
+    return true;
+}
+
+int main()
+{
+    gpu_device devices[GPU_DEVICES_MAX];
+    uint32_t count = 0;
+    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
+        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
+        return 1;
+    static const kind kinds[] = {{"float32", SEQLSTM_DTYPE_FLOAT32, 0, 0},
+                                 {"three float16 products", SEQLSTM_DTYPE_FLOAT32, 1, 0x1p-22},
+                                 {"tf32", SEQLSTM_DTYPE_TF32, 0, 0x1p-11},
+                                 {"bfloat16", SEQLSTM_DTYPE_BFLOAT16, 0, 0x1p-8},
+                                 {"float16", SEQLSTM_DTYPE_FLOAT16, 0, 0x1p-11}};
+    /* Small and large tiles, one and several of each; few rows, few columns; a depth below and above a slice. */
+    static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 50}, {19, 70, 37}, {70, 13, 67}, {67, 66, 90}};
+    const size_t all = sizeof kinds / sizeof *kinds;
+    int failed = 0;
+    printf("1..%zu\n", all);
+    for (size_t k = 0; k < all; k++) {
+        bool good = true;
+        for (const auto &s : sizes)
+            for (int form = 0; form < FORMS; form++)
+                good = check(kinds[k], s[0], s[1], s[2], form) && good;
+        good = check(kinds[k], 330, 410, 20, BIAS) && good; /* large tiles where parts are not asked for */
+        printf("%sok %zu - %s\n", good ? "" : "not ", k + 1, kinds[k].name);
+        failed += !good;
+    }
+    gpu_stream_destroy(0, stream);
+    return failed != 0;
+}
