@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* CUPTI for the emulated device: the functions of plugins/common/cupti.h. Records are longer than what the plugin knows
- * of them, as those of a later version are. With FAKE_CUPTI_FAILS in the environment, nothing can be enabled. */
+ * of them, as those of a later version are. With FAKE_CUPTI_FAILS in the environment, nothing can be enabled; with the
+ * value `copies` they alone cannot, with `time` there is no timestamp. */
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,9 @@ CUPTI_FUNCTIONS(DECLARE)
 #undef DECLARE
 EXPORT int fake_cupti_hold(void);
 EXPORT void fake_cupti_run(uint32_t device, const char *name);
+EXPORT void fake_cupti_add(int kind, uint32_t device, const char *name, int64_t begin_ns, int64_t end_ns,
+                           uint64_t bytes, int copy_kind);
+EXPORT int fake_cupti_count_enabled(void);
 
 enum { MORE = 32, NAMES = 256, KINDS = 16 };
 
@@ -24,8 +28,11 @@ struct kept {
     const char *name;
     uint64_t start, end;
     uint32_t device;
+    uint64_t bytes;
+    int copy_kind;
 };
 
+static uint64_t told; /* the last timestamp */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kept *first, **last = &first;
 static char *names[NAMES];
@@ -46,16 +53,22 @@ static const char *keep_name(const char *name)
     return names[n];
 }
 
-static void note_on(uint32_t device, int kind, const char *name, double begin_ns, double end_ns)
+static void keep(struct kept record)
 {
     pthread_mutex_lock(&lock);
-    struct kept *kept = enabled[kinds[kind]] ? calloc(1, sizeof *kept) : NULL;
+    struct kept *kept = enabled[kinds[record.kind]] ? calloc(1, sizeof *kept) : NULL;
     if (kept) {
-        *kept = (struct kept){NULL, kind, keep_name(name), (uint64_t)begin_ns, (uint64_t)end_ns, device};
+        *kept = record;
+        kept->name = record.name ? keep_name(record.name) : NULL;
         *last = kept;
         last = &kept->next;
     }
     pthread_mutex_unlock(&lock);
+}
+
+static void note_on(uint32_t device, int kind, const char *name, double begin_ns, double end_ns)
+{
+    keep((struct kept){NULL, kind, name, (uint64_t)begin_ns, (uint64_t)end_ns, device, 4, 0});
 }
 
 static void note(int kind, const char *name, double begin_ns, double end_ns)
@@ -79,10 +92,16 @@ static void write_record(const struct kept *kept, void *at)
             .kind = kinds[1], .start = kept->start, .end = kept->end, .device = kept->device, .name = kept->name};
     } else if (kept->kind == 2) {
         struct cupti_memcpy *copy = at;
-        *copy = (struct cupti_memcpy){.kind = kinds[2], .bytes = 4, .start = kept->start, .end = kept->end};
+        *copy = (struct cupti_memcpy){.kind = kinds[2],
+                                      .copy_kind = (uint8_t)kept->copy_kind,
+                                      .bytes = kept->bytes,
+                                      .start = kept->start,
+                                      .end = kept->end,
+                                      .device = kept->device};
     } else {
         struct cupti_memset *fill = at;
-        *fill = (struct cupti_memset){.kind = kinds[3], .bytes = 4, .start = kept->start, .end = kept->end};
+        *fill = (struct cupti_memset){
+            .kind = kinds[3], .bytes = kept->bytes, .start = kept->start, .end = kept->end, .device = kept->device};
     }
 }
 
@@ -98,7 +117,8 @@ EXPORT int cuptiActivityRegisterCallbacks(cupti_request_fn *request, cupti_compl
 
 EXPORT int cuptiActivityEnable(int kind)
 {
-    if (getenv("FAKE_CUPTI_FAILS"))
+    const char *fails = getenv("FAKE_CUPTI_FAILS");
+    if (fails && strcmp(fails, "time") != 0 && (strcmp(fails, "copies") != 0 || kind == CUPTI_KIND_MEMCPY_))
         return 15;
     enabled[kind] = 1;
     emulated_observe(note);
@@ -164,6 +184,19 @@ EXPORT void fake_cupti_run(uint32_t device, const char *name)
     note_on(device, 1, name, now, now);
 }
 
+/* For tests: a kernel (1), a copy (2) or a fill (3), in nanoseconds since the last timestamp. */
+EXPORT void fake_cupti_add(int kind, uint32_t device, const char *name, int64_t begin_ns, int64_t end_ns,
+                           uint64_t bytes, int copy_kind)
+{
+    keep((struct kept){NULL, kind, name, told + (uint64_t)begin_ns, told + (uint64_t)end_ns, device, bytes, copy_kind});
+}
+
+/* For tests: how many kinds are recorded. */
+EXPORT int fake_cupti_count_enabled(void)
+{
+    return enabled[kinds[1]] + enabled[kinds[2]] + enabled[kinds[3]];
+}
+
 EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struct cupti_record **record)
 {
     uint8_t *next = *record ? (uint8_t *)*record + count_bytes((*record)->kind) : buffer;
@@ -175,7 +208,10 @@ EXPORT int cuptiActivityGetNextRecord(uint8_t *buffer, size_t valid_bytes, struc
 
 EXPORT int cuptiGetTimestamp(uint64_t *out_ns)
 {
-    *out_ns = (uint64_t)emulated_read_clock();
+    const char *fails = getenv("FAKE_CUPTI_FAILS");
+    if (fails && strcmp(fails, "time") == 0)
+        return 15;
+    *out_ns = told = (uint64_t)emulated_read_clock();
     return CUPTI_SUCCESS_;
 }
 

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -51,12 +52,10 @@ _Static_assert(CUPTI_KIND_CONCURRENT_KERNEL_ == (int)CUPTI_ACTIVITY_KIND_CONCURR
                "numbers of CUPTI");
 #endif
 
-/* The recorder needs it, and no test calls it here. */
 seqlstm_status gpu_memory_in_use(int32_t ordinal, uint64_t *out_bytes, struct seqlstm_error *err)
 {
-    (void)ordinal;
     (void)err;
-    *out_bytes = 0;
+    *out_bytes = 1000 + (uint64_t)ordinal;
     return SEQLSTM_OK;
 }
 
@@ -191,6 +190,146 @@ static void test_two_devices(void **state)
     stop(&gpu_recorder, &domain);
 }
 
+/* ---- what is reported ------------------------------------------------------------------------------------------- */
+
+static char lines[1024];
+
+static void write_activity(void *context, const struct seqlstm_activity *activity)
+{
+    static const char *const kinds[] = {
+        [SEQLSTM_ACTIVITY_KERNEL] = "kernel", [SEQLSTM_ACTIVITY_COPY] = "copy", [SEQLSTM_ACTIVITY_FILL] = "fill"};
+    (void)context;
+    const size_t at = strlen(lines);
+    snprintf(lines + at, sizeof lines - at, "%s `%s` %lld-%lld %llu\n", kinds[activity->kind], activity->name,
+             (long long)activity->begin_ns, (long long)activity->end_ns, (unsigned long long)activity->bytes);
+}
+
+static void write_counter(void *context, const struct seqlstm_counter *counter)
+{
+    (void)context;
+    const size_t at = strlen(lines);
+    snprintf(lines + at, sizeof lines - at, "%s %g\n", counter->name, counter->value);
+}
+
+/* Of its own device, since its start, with their times, sizes and names. */
+static void test_activities(void **state)
+{
+    enum { OWN = 5, OTHER = 2, KERNEL = 1, COPY = 2, FILL = 3 };
+    (void)state;
+    static struct gpu_domain domain;
+    struct seqlstm_instance *instance = (struct seqlstm_instance *)(void *)&domain;
+    const struct seqlstm_report to = {.struct_size = sizeof to, .activity = write_activity, .counter = write_counter};
+    void (*add)(int, uint32_t, const char *, int64_t, int64_t, uint64_t, int);
+    domain.devices[0].ordinal = OTHER;
+    domain.devices[1].ordinal = OWN;
+    snprintf(domain.cupti, sizeof domain.cupti, "%s", library);
+    assert_int_equal(gpu_recorder.start(instance, 1, NULL), SEQLSTM_OK);
+    void *symbol = find("fake_cupti_add");
+    memcpy(&add, &symbol, sizeof add);
+    add(KERNEL, OWN, "_Z4gemmPf", 10, 30, 0, 0);
+    add(KERNEL, OTHER, "_Z5otherv", 11, 31, 0, 0);
+    add(KERNEL, OWN, NULL, 32, 33, 0, 0);
+    add(KERNEL, OWN, "early", -1, 5, 0, 0);
+    add(KERNEL, OWN, "backwards", 9, 8, 0, 0);
+    add(KERNEL, OWN, "short", 0, 0, 0, 0);
+    add(COPY, OWN, "c", 40, 45, 100, CUPTI_COPY_TO_DEVICE_);
+    add(COPY, OWN, "c", 46, 47, 200, CUPTI_COPY_TO_HOST_);
+    add(COPY, OWN, "c", 48, 59, 300, 8);
+    add(COPY, OTHER, "c", 48, 59, 400, 8);
+    add(FILL, OWN, "f", 60, 71, 500, 0);
+    add(FILL, OTHER, "f", 60, 71, 600, 0);
+    lines[0] = '\0';
+    assert_int_equal(gpu_recorder.report(instance, 1, &to, NULL), SEQLSTM_OK);
+    assert_string_equal(lines, "kernel `gemm` 10-30 0\n"
+                               "kernel `kernel` 32-33 0\n"
+                               "kernel `short` 0-0 0\n"
+                               "copy `copy to the device` 40-45 100\n"
+                               "copy `copy to the host` 46-47 200\n"
+                               "copy `copy on the device` 48-59 300\n"
+                               "fill `fill` 60-71 500\n"
+                               "memory in use, bytes 1005\n");
+    gpu_recorder.stop(instance, 1);
+    lines[0] = '\0';
+    assert_int_equal(gpu_recorder.report(instance, 0, &to, NULL), SEQLSTM_OK); /* not recorded: counters alone */
+    assert_string_equal(lines, "memory in use, bytes 1002\n");
+}
+
+/* What begins and fails ends wholly, and leaves its place to others. */
+static void test_failures(void **state)
+{
+    static const struct {
+        const char *fails, *message;
+    } rows[] = {
+        {"1", "CUPTI, which measures them, failed in cuptiActivityEnable: CUPTI_ERROR_NOT_INITIALIZED (15)"},
+        {"copies", "CUPTI, which measures them, failed in cuptiActivityEnable: CUPTI_ERROR_NOT_INITIALIZED (15)"},
+        {"time", "CUPTI, which measures them, failed in cuptiGetTimestamp: CUPTI_ERROR_NOT_INITIALIZED (15)"}};
+    (void)state;
+    static struct gpu_domain domain;
+    int (*count)(void);
+    snprintf(domain.cupti, sizeof domain.cupti, "%s", library);
+    start(&gpu_recorder, &domain);
+    void *symbol = find("fake_cupti_count_enabled");
+    memcpy(&count, &symbol, sizeof count);
+    assert_int_equal(count(), 3);
+    stop(&gpu_recorder, &domain);
+    assert_int_equal(count(), 0);
+    for (int k = 0; k < 3 * (GPU_DEVICES_MAX + 1); k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        setenv("FAKE_CUPTI_FAILS", rows[k % 3].fails, 1);
+        assert_int_equal(gpu_recorder.start((struct seqlstm_instance *)(void *)&domain, 0, &err), SEQLSTM_UNAVAILABLE);
+        assert_string_equal(err.message, rows[k % 3].message);
+        assert_int_equal(err.native_code, 15);
+        assert_int_equal(count(), 0);
+    }
+    unsetenv("FAKE_CUPTI_FAILS");
+    start(&gpu_recorder, &domain);
+    assert_int_equal(count(), 3);
+    stop(&gpu_recorder, &domain);
+}
+
+/* Devices of any number of instances, up to a limit. */
+static void test_limit(void **state)
+{
+    (void)state;
+    static struct gpu_domain domains[GPU_DEVICES_MAX + 1];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char expected[80];
+    for (int k = 0; k <= GPU_DEVICES_MAX; k++)
+        snprintf(domains[k].cupti, sizeof domains[k].cupti, "%s", library);
+    for (int k = 0; k < GPU_DEVICES_MAX; k++)
+        start(&gpu_recorder, &domains[k]);
+    snprintf(expected, sizeof expected, "%d devices of this process are recorded already", GPU_DEVICES_MAX);
+    assert_int_equal(gpu_recorder.start((struct seqlstm_instance *)(void *)&domains[GPU_DEVICES_MAX], 0, &err),
+                     SEQLSTM_UNAVAILABLE);
+    assert_string_equal(err.message, expected);
+    for (int k = 0; k < GPU_DEVICES_MAX; k++)
+        stop(&gpu_recorder, &domains[k]);
+}
+
+/* In a process of its own, where nothing is loaded yet. */
+static void test_other_libraries(void **state)
+{
+    static const struct {
+        const char *place, *message;
+    } rows[] = {
+        {"none", "CUPTI, which measures them, is switched off (the backend's option `cupti` names a file or folder)"},
+        {"libm.so.6", "CUPTI, which measures them, has no function cuptiActivityEnable"}};
+    (void)state;
+    for (int k = 0; k < 2; k++) {
+        int status = -1;
+        const pid_t child = fork();
+        if (child == 0) {
+            static struct gpu_domain domain;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            snprintf(domain.cupti, sizeof domain.cupti, "%s", rows[k].place);
+            const seqlstm_status got = gpu_recorder.start((struct seqlstm_instance *)(void *)&domain, 0, &err);
+            _exit(got != SEQLSTM_UNAVAILABLE ? 2 : strcmp(err.message, rows[k].message) != 0);
+        }
+        assert_int_equal(waitpid(child, &status, 0), child);
+        assert_int_equal(status, 0);
+    }
+}
+
 static void copy_library(const char *to)
 {
     FILE *from = fopen(library, "rb"), *copy = fopen(to, "wb");
@@ -254,8 +393,10 @@ static void test_newest_version(void **state)
 
 int main(int argc, char **argv)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_version), cmocka_unit_test(test_names),
-                                       cmocka_unit_test(test_late_buffers), cmocka_unit_test(test_two_devices)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_newest_version), cmocka_unit_test(test_other_libraries),
+                                       cmocka_unit_test(test_names),          cmocka_unit_test(test_late_buffers),
+                                       cmocka_unit_test(test_two_devices),    cmocka_unit_test(test_activities),
+                                       cmocka_unit_test(test_failures),       cmocka_unit_test(test_limit)};
     library = argc > 1 ? argv[1] : "";
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
