@@ -150,6 +150,27 @@ static void sizes_are_said_as_a_whole(void **state)
     }
 }
 
+/* A layer of which the queue has one member needs less than one for any queue; more members than there are need no
+ * more. */
+static void fewer_members_need_less(void **state)
+{
+    struct blas_fixture *f = *state;
+    const struct seqlstm_recurrent_desc lstm = lstm_of(SEQLSTM_MODE_TRAINING);
+    static const int32_t members[] = {0, 1, FIXTURE_MEMBERS, FIXTURE_MEMBERS + 1};
+    uint64_t bytes[4];
+    for (int k = 0; k < 4; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op = NULL;
+        struct seqlstm_sizes sizes = {.struct_size = sizeof sizes, .members = members[k]};
+        assert_int_equal(f->table->op_create(f->instance, 0, &lstm.head, NULL, &op, &err), SEQLSTM_OK);
+        assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+        bytes[k] = sizes.workspace_bytes;
+        f->table->op_destroy(op);
+    }
+    assert_true(bytes[1] < bytes[0] && bytes[2] <= bytes[0]);
+    assert_int_equal(bytes[3], bytes[0]);
+}
+
 /* A binding of 7 rows becomes one of 5. One that is refused stays as it was. */
 static void a_binding_gets_other_rows(void **state)
 {
@@ -194,6 +215,7 @@ int main(void)
         cmocka_unit_test(what_has_no_memory_is_named_and_given_back),
         cmocka_unit_test(operations_without_backward_say_so),
         cmocka_unit_test(sizes_are_said_as_a_whole),
+        cmocka_unit_test(fewer_members_need_less),
         cmocka_unit_test(a_binding_gets_other_rows),
     };
     return FIXTURE_RUN(tests);

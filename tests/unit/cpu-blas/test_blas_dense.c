@@ -148,6 +148,17 @@ static void test_dense_shapes(void **state)
                         true, k == 3);
 }
 
+/* Members share the columns of what has few rows: y in the first shape, dw in the second, dx in the third. */
+static void test_dense_columns(void **state)
+{
+    struct blas_fixture *f = *state;
+    static const struct shape shapes[] = {{3, 401, 1501}, {101, 3001, 5}, {4, 2003, 251}};
+    static const uint32_t kinds[] = {SEQLSTM_ACT_SOFTPLUS, SEQLSTM_ACT_ELU, SEQLSTM_ACT_LOG_SOFTMAX};
+    for (int i = 0; i < 3; i++)
+        for (int k = 0; k < 3; k++)
+            check_dense(f, &f->queue, shapes[i], kinds[k], k != 1, k != 2);
+}
+
 /* dy absent: gradients are zero, or left as they were when accumulating. */
 static void test_dense_absent(void **state)
 {
@@ -155,16 +166,17 @@ static void test_dense_absent(void **state)
     struct seqlstm_dense_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE, sizeof d, 4),
                                    .input = 3,
                                    .output = 2,
+                                   .options = SEQLSTM_BIT_DENSE_USE_BIAS,
                                    .activation = {.kind = SEQLSTM_ACT_TANH}};
-    float x[12] = {1}, y[8], w[6] = {1}, dx[12], dw[6];
+    float x[12] = {1}, y[8], w[6] = {1}, bias[2] = {1, 2}, dx[12], dw[6], db[2];
     for (int accumulate = 0; accumulate < 2; accumulate++) {
         memset(dx, 0xFF, sizeof dx);
         for (int i = 0; i < 6; i++)
-            dw[i] = 5.0f;
+            dw[i] = db[i % 2] = 5.0f;
         struct fixture_run run = {.desc = &d.head,
                                   .rows = 4,
-                                  .slots = {x, y, w, NULL},
-                                  .grads = {dx, NULL, dw, NULL},
+                                  .slots = {x, y, w, bias},
+                                  .grads = {dx, NULL, dw, db},
                                   .slot_count = SEQLSTM_SLOT_DENSE_COUNT,
                                   .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS |
                                            (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
@@ -172,7 +184,7 @@ static void test_dense_absent(void **state)
         for (int i = 0; i < 12; i++)
             assert_true(dx[i] == 0.0f);
         for (int i = 0; i < 6; i++)
-            assert_true(dw[i] == (accumulate ? 5.0f : 0.0f));
+            assert_true(dw[i] == (accumulate ? 5.0f : 0.0f) && db[i % 2] == dw[i]);
     }
 }
 
@@ -236,11 +248,11 @@ static void test_dense_bfloat16(void **state)
 static void test_embedding(void **state)
 {
     struct blas_fixture *f = *state;
-    enum { ROWS = 1501, WORDS = 17 };
+    enum { ROWS = 1501, WORDS = 1021 };
     static const int64_t features[] = {1, 3, 16, 200};
-    for (int k = 0; k < 16; k++) {
+    for (int k = 0; k < 32; k++) {
         const int64_t e = features[k % 4];
-        const bool accumulate = k & 4;
+        const bool accumulate = k & 4, no_dy = k & 16;
         struct seqlstm_embedding_desc d = {
             .head = fixture_head(SEQLSTM_OP_EMBEDDING, sizeof d, ROWS), .vocabulary = WORDS, .features = e};
         int32_t ids[ROWS];
@@ -256,7 +268,7 @@ static void test_embedding(void **state)
         struct fixture_run run = {.desc = &d.head,
                                   .rows = ROWS,
                                   .slots = {ids, y, w},
-                                  .grads = {NULL, dy, dw},
+                                  .grads = {NULL, no_dy ? NULL : dy, dw},
                                   .slot_count = SEQLSTM_SLOT_EMBEDDING_COUNT,
                                   .parts = SEQLSTM_BIT_BACKWARD_WEIGHTS |
                                            (accumulate ? SEQLSTM_BIT_BACKWARD_ACCUMULATE : 0u)};
@@ -264,7 +276,7 @@ static void test_embedding(void **state)
         for (int64_t r = 0; r < ROWS; r++)
             for (int64_t i = 0; i < e; i++) {
                 assert_true(y[r * e + i] == (ids[r] < 0 ? 0.0f : w[ids[r] * e + i]));
-                if (ids[r] >= 0)
+                if (ids[r] >= 0 && !no_dy)
                     want[ids[r] * e + i] += (double)dy[r * e + i];
             }
         fixture_compare(dw, want, WORDS * e, 1e-5, "dw");
@@ -282,7 +294,7 @@ static void test_dropout(void **state)
     struct fixture_axis a;
     fixture_axis(&a, 5, lengths);
     for (int k = 0; k < 128; k++) {
-        const int64_t n = (k & 1) ? 4001 : 5;
+        const int64_t n = !(k & 1) ? 5 : k & 16 ? 20011 : 401; /* with members: several parts */
         const bool stream = k & 4, sequences = k & 8, whole = k & 2;
         struct seqlstm_dropout_desc d = {.head = fixture_head(SEQLSTM_OP_DROPOUT, sizeof d, a.axis.rows),
                                          .features = n,
@@ -323,13 +335,41 @@ static void test_dropout(void **state)
     }
 }
 
+/* Inference has no mask, in place or from one buffer into another; nor has a rate of 0. */
+static void without_a_mask_rows_are_copied(void **state)
+{
+    struct blas_fixture *f = *state;
+    static const int32_t lengths[] = {3, 2};
+    struct fixture_axis a;
+    fixture_axis(&a, 2, lengths);
+    for (int k = 0; k < 8; k++) {
+        const bool in_place = k & 1, trains = k & 2;
+        struct seqlstm_dropout_desc d = {.head = fixture_head(SEQLSTM_OP_DROPOUT, sizeof d, 5),
+                                         .features = 7,
+                                         .rate = trains ? 0.0f : 0.5f,
+                                         .mask = k & 4 ? SEQLSTM_KIND_DROPOUT_SEQUENCE : SEQLSTM_KIND_DROPOUT_STEP};
+        d.head.mode = trains ? SEQLSTM_MODE_TRAINING : SEQLSTM_MODE_INFERENCE;
+        float *x = fixture_floats(35, 1), *y = fixture_floats(35, 2), *was = fixture_floats(35, 1);
+        struct fixture_run run = {
+            .desc = &d.head, .rows = 5, .axis = &a.axis, .t1 = 3, .slots = {x, in_place ? x : y}, .slot_count = 2};
+        fixture_run(f, &f->alone, &run);
+        assert_memory_equal(in_place ? x : y, was, 35 * sizeof *was);
+        free(x), free(y), free(was);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_dense_activations), cmocka_unit_test(test_dense_shapes),
-        cmocka_unit_test(test_dense_absent),      cmocka_unit_test(test_dense_bits),
-        cmocka_unit_test(test_dense_bfloat16),    cmocka_unit_test(test_embedding),
+        cmocka_unit_test(test_dense_activations),
+        cmocka_unit_test(test_dense_shapes),
+        cmocka_unit_test(test_dense_columns),
+        cmocka_unit_test(test_dense_absent),
+        cmocka_unit_test(test_dense_bits),
+        cmocka_unit_test(test_dense_bfloat16),
+        cmocka_unit_test(test_embedding),
         cmocka_unit_test(test_dropout),
+        cmocka_unit_test(without_a_mask_rows_are_copied),
     };
     return FIXTURE_RUN(tests);
 }

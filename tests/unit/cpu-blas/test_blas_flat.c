@@ -46,7 +46,7 @@ static void update_reference(const struct seqlstm_optimizer_desc *d, const struc
         double v = *s1;
         if ((d->options & SEQLSTM_BIT_OPTIMIZER_CENTERED) != 0) {
             *s3 = rho * *s3 + (1 - rho) * g;
-            v -= *s3 * *s3;
+            v = fmax(v - *s3 * *s3, 0.0);
         }
         double q = g / (sqrt(v) + eps);
         if (mu > 0) {
@@ -76,7 +76,7 @@ static void test_optimizers(void **state)
     struct blas_fixture *f = *state;
     for (int k = 0; k < 56; k++) {
         const uint32_t kind = (uint32_t)(k % 7) + SEQLSTM_KIND_OPTIMIZER_SGD;
-        const bool extra = k / 7 & 1, other = k / 14 & 1;
+        const bool extra = k / 7 & 1, other = k / 14 & 1, wide = k / 28 & 1;
         struct seqlstm_optimizer_desc d = {.head = fixture_head(SEQLSTM_OP_OPTIMIZER, sizeof d, N),
                                            .kind = kind,
                                            .beta_1 = 0.9f,
@@ -85,7 +85,9 @@ static void test_optimizers(void **state)
                                            .momentum = kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP && !other ? 0.0f : 0.8f,
                                            .epsilon = 1e-3f,
                                            .weight_decay = other ? 0.01f : 0.0f,
-                                           .clip_norm = extra ? 1.0f : 0.0f};
+                                           .clip_norm = !extra ? 0.0f
+                                                        : wide ? 2.0f
+                                                               : 1.0f};
         if (extra && kind == SEQLSTM_KIND_OPTIMIZER_ADAM)
             d.options = SEQLSTM_BIT_OPTIMIZER_AMSGRAD;
         if (extra && kind == SEQLSTM_KIND_OPTIMIZER_RMSPROP)
@@ -93,14 +95,17 @@ static void test_optimizers(void **state)
         const int64_t n = other ? N : 33;
         float *p = fixture_floats(n, 1), *s[3];
         double *want[4];
-        for (int i = 0; i < 3; i++) {
-            s[i] = fixture_floats(n, 7);
-            memset(s[i], 0, (size_t)n * sizeof(float));
-        }
         for (int i = 0; i < 4; i++)
             want[i] = calloc((size_t)n, sizeof(double));
         for (int64_t i = 0; i < n; i++)
             want[0][i] = (double)p[i];
+        for (int i = 0; i < 3; i++) { /* the third, squared, is beyond the first here and there */
+            s[i] = fixture_floats(n, 7 + (uint64_t)i);
+            for (int64_t j = 0; j < n; j++) {
+                s[i][j] = i < 2 ? fabsf(s[i][j]) * 0.5f : j % 5 == 0 ? 10.0f : 0.0f;
+                want[i + 1][j] = (double)s[i][j];
+            }
+        }
         for (uint64_t update = 1; update <= 5; update++) {
             float *g = fixture_floats(n, update + 10);
             struct seqlstm_step step = {.update = update, .learning_rate = 0.05f, .grad_scale = 0.5f};
@@ -109,8 +114,8 @@ static void test_optimizers(void **state)
                 squares += (double)g[i] * (double)g[i];
             void *slots[] = {p, g, s[0], s[1], s[2], sums, &squares};
             run_flat(f, k & 1 ? &f->queue : &f->alone, &d.head, n, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT, step);
-            if (extra && 0.5 * sqrt(squares) > 1)
-                step.grad_scale = (float)(1 / sqrt(squares));
+            if (extra && 0.5 * sqrt(squares) > (double)d.clip_norm)
+                step.grad_scale = (float)((double)d.clip_norm / sqrt(squares));
             for (int64_t i = 0; i < n; i++)
                 update_reference(&d, &step, &want[0][i], (double)g[i], &want[1][i], &want[2][i], &want[3][i]);
             /* a skipped update changes nothing */
@@ -126,6 +131,8 @@ static void test_optimizers(void **state)
             free(before), free(g);
         }
         fixture_compare(p, want[0], n, 1e-5, "param");
+        for (int i = 0; i < 3; i++)
+            fixture_compare(s[i], want[i + 1], n, 1e-5, "state");
         free(p);
         for (int i = 0; i < 3; i++)
             free(s[i]);
@@ -186,10 +193,10 @@ static void test_squared_norm(void **state)
     }
     assert_true(got[0] == got[1]);
     fixture_close_to(got[0], want + 1.0, 1e-13, "norm", 0);
-    double small = 0.0;
+    double small = 0.5; /* it is added to */
     void *slots[] = {x + 20, &small};
     run_flat(f, &f->alone, &d.head, 1, slots, 2, (struct seqlstm_step){0});
-    assert_true(small == (double)x[20] * (double)x[20]);
+    assert_true(small == 0.5 + (double)x[20] * (double)x[20]);
     free(x);
 }
 
@@ -199,9 +206,9 @@ static void test_finite_check(void **state)
     struct seqlstm_reduce_desc d = {.head = fixture_head(SEQLSTM_OP_FINITE_CHECK, sizeof d, N)};
     float *x = fixture_floats(N, 1);
     static const float bad[] = {1.0f, INFINITY, -INFINITY, NAN, 3e38f};
-    static const int64_t places[] = {0, 1, 5000, N - 1};
+    static const int64_t places[] = {0, 1, 4095, 4096, 5000, N - 1};
     for (size_t b = 0; b < 5; b++)
-        for (size_t p = 0; p < 4; p++)
+        for (size_t p = 0; p < sizeof places / sizeof *places; p++)
             for (int members = 0; members < 2; members++) {
                 float old = x[places[p]];
                 x[places[p]] = bad[b];

@@ -198,6 +198,42 @@ static void test_loss(void **state)
         }
 }
 
+/* Sums over so many elements are moved on several times. */
+static void test_long_rows(void **state)
+{
+    struct blas_fixture *f = *state;
+    for (uint32_t kind = SEQLSTM_KIND_LOSS_MSE; kind <= SEQLSTM_KIND_LOSS_CROSS_ENTROPY; kind++)
+        check(f, &f->alone,
+              (struct loss_case){.rows = 5, .classes = 4111, .kind = kind, .options = SEQLSTM_BIT_LOSS_ROW_LOSS});
+}
+
+/* A class that cannot be, of which no row is: neither loss nor gradient is infinite. */
+static void impossible_classes_cost_nothing(void **state)
+{
+    struct blas_fixture *f = *state;
+    enum { ROWS = 2, N = 5 };
+    const struct seqlstm_loss_desc d = {
+        .head = fixture_head(SEQLSTM_OP_LOSS, sizeof d, ROWS), .features = N, .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
+    float x[ROWS * N] = {0}, dx[ROWS * N];
+    int32_t labels[ROWS] = {1, 4};
+    double sums[2] = {0};
+    x[3] = x[N] = x[N + 2] = -INFINITY;
+    struct fixture_run run = {.desc = &d.head,
+                              .rows = ROWS,
+                              .slots = {x, labels, NULL, NULL, sums},
+                              .grads = {dx},
+                              .slot_count = SEQLSTM_SLOT_LOSS_COUNT,
+                              .parts = SEQLSTM_BIT_BACKWARD_INPUTS,
+                              .step = {.normaliser = 1.0f, .loss_scale = 1.0f}};
+    fixture_run(f, &f->alone, &run);
+    fixture_close_to(sums[0], log(4.0) + log(3.0), 1e-6, "loss", 0);
+    for (int i = 0; i < ROWS * N; i++) {
+        const int r = i / N, c = i % N;
+        const double p = x[i] == 0.0f ? 1.0 / (r == 0 ? 4 : 3) : 0.0;
+        fixture_close_to((double)dx[i], p - (c == labels[r] ? 1.0 : 0.0), 1e-6, "dx", i);
+    }
+}
+
 static void test_dense_loss(void **state)
 {
     struct blas_fixture *f = *state;
@@ -364,6 +400,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_long_rows),
+        cmocka_unit_test(impossible_classes_cost_nothing),
         cmocka_unit_test(test_dense_loss),
         cmocka_unit_test(test_dense_loss_many_classes),
         cmocka_unit_test(test_dense_loss_inference),

@@ -260,6 +260,93 @@ static void narrow_types_need_amx(void **state)
     }
 }
 
+/* Narrow products are those of layers; dense ones are not in int8. A class is known by its end. */
+static void what_has_no_products_is_in_float32(void **state)
+{
+    static const char modern[] = "cpu:x86-64-v4+amx";
+    static const struct {
+        uint32_t dtype;
+        const char *name;
+    } types[] = {{SEQLSTM_DTYPE_BFLOAT16, "bfloat16"}, {SEQLSTM_DTYPE_TF32, "tf32"}, {SEQLSTM_DTYPE_INT8, "int8"}};
+    struct blas_fixture *f = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int k = 0; k < 3; k++) {
+        struct seqlstm_layer_norm_desc norm = {
+            .head = fixture_head(SEQLSTM_OP_LAYER_NORM, sizeof norm, 4), .features = 3, .epsilon = 1e-3f};
+        struct seqlstm_answer answer = {.struct_size = sizeof answer};
+        norm.head.dtype_compute = types[k].dtype;
+        assert_int_equal(f->table->supports(modern, &norm.head, &answer, &err), SEQLSTM_OK);
+        assert_false(answer.accepted);
+        assert_string_equal(answer.value, types[k].name);
+        assert_int_equal(ask_dense(f, modern, types[k].dtype).accepted, types[k].dtype != SEQLSTM_DTYPE_INT8);
+    }
+    assert_int_equal(ask_dense(f, "cpu:x86-64-v4+amx+later", SEQLSTM_DTYPE_FLOAT32).variant_count, 1);
+    assert_int_equal(ask_dense(f, "cpu:+amx", SEQLSTM_DTYPE_FLOAT32).variant_count, 2);
+}
+
+/* What is stored is preferred while it is small: up to 512 MiB, in bfloat16 up to 24 MiB. */
+static void a_loss_of_many_classes_is_stored_while_small(void **state)
+{
+    static const char columns[] = "columns", rows[] = "rows", stored[] = "stored", recomputed[] = "recomputed";
+    static const struct {
+        int64_t rows, classes;
+        uint32_t mode, dtype;
+        const char *variants[4];
+    } cases[] = {
+        {64, 1023, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_FLOAT32, {rows, "tiles"}},
+        {64, 1023, SEQLSTM_MODE_INFERENCE, SEQLSTM_DTYPE_FLOAT32, {rows, "tiles"}},
+        {64, 1024, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_FLOAT32, {stored, recomputed, "tiles"}},
+        {64, 1024, SEQLSTM_MODE_INFERENCE, SEQLSTM_DTYPE_FLOAT32, {columns, "tiles"}},
+        {127100, 1024, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_FLOAT32, {stored, recomputed, "tiles"}},
+        {127101, 1024, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_FLOAT32, {recomputed, stored, "tiles"}},
+        {127101, 1024, SEQLSTM_MODE_INFERENCE, SEQLSTM_DTYPE_FLOAT32, {columns, "tiles"}},
+        {5957, 1024, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_BFLOAT16, {stored, recomputed}},
+        {5958, 1024, SEQLSTM_MODE_TRAINING, SEQLSTM_DTYPE_BFLOAT16, {recomputed, stored}},
+    };
+    struct blas_fixture *f = *state;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct seqlstm_dense_loss_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof d, cases[k].rows),
+                                            .input = 3,
+                                            .output = cases[k].classes,
+                                            .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
+        struct seqlstm_answer answer = {.struct_size = sizeof answer};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        uint32_t count = 0;
+        d.head.mode = cases[k].mode;
+        d.head.dtype_compute = cases[k].dtype;
+        assert_int_equal(f->table->supports("cpu:x86-64-v4+amx", &d.head, &answer, &err), SEQLSTM_OK);
+        for (; count < 4 && cases[k].variants[count] != NULL; count++)
+            if (count >= answer.variant_count || strcmp(answer.variants[count], cases[k].variants[count]) != 0)
+                fail_msg("case %zu: no variant %s at place %u", k, cases[k].variants[count], (unsigned)count);
+        assert_int_equal(answer.variant_count, count);
+    }
+}
+
+/* What is stored lies in the reserve; each is what its name says, whichever of them comes first. */
+static void what_is_stored_takes_reserve(void **state)
+{
+    static const char *const variants[] = {"stored", "recomputed"};
+    struct blas_fixture *f = *state;
+    for (int large = 0; large < 2; large++) {
+        const int64_t rows = large ? 127101 : 64;
+        const struct seqlstm_dense_loss_desc d = {.head = fixture_head(SEQLSTM_OP_DENSE_LOSS, sizeof d, rows),
+                                                  .input = 3,
+                                                  .output = 1024,
+                                                  .kind = SEQLSTM_KIND_LOSS_CROSS_ENTROPY};
+        uint64_t reserve[2];
+        for (int k = 0; k < 2; k++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+            struct seqlstm_op *op = NULL;
+            assert_int_equal(f->table->op_create(f->instance, 0, &d.head, variants[k], &op, &err), SEQLSTM_OK);
+            assert_int_equal(f->table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+            reserve[k] = sizes.reserve_bytes;
+            f->table->op_destroy(op);
+        }
+        assert_true(reserve[0] - reserve[1] >= (uint64_t)rows * 1024 * sizeof(float));
+    }
+}
+
 static void operations_of_later_headers_are_refused_by_number(void **state)
 {
     struct blas_fixture *f = *state;
@@ -328,6 +415,9 @@ int main(void)
         cmocka_unit_test(calls_need_all_slots),
         cmocka_unit_test(layers_are_refused_by_the_value_that_is_too_much),
         cmocka_unit_test(narrow_types_need_amx),
+        cmocka_unit_test(what_has_no_products_is_in_float32),
+        cmocka_unit_test(a_loss_of_many_classes_is_stored_while_small),
+        cmocka_unit_test(what_is_stored_takes_reserve),
         cmocka_unit_test(operations_of_later_headers_are_refused_by_number),
         cmocka_unit_test(an_instance_says_what_it_runs_on),
         cmocka_unit_test(extensions_are_found_by_their_whole_id),

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cpu-onednn: memory that runs out at each place, and calls that cannot be. */
+/* cpu-onednn: memory that runs out at each place, calls that cannot be, and the threads that calls leave to the
+ * library. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -203,9 +205,100 @@ static void batches_beyond_the_descriptor_are_refused(void **state)
     table->op_destroy(op);
 }
 
+/* ---- threads of the library -------------------------------------------------------------------------------------- */
+
+/* Those of OpenMP, which the plugin has loaded; NULL: the library is built without. */
+static int (*get_threads)(void);
+static void (*set_threads)(int);
+
+static bool find_threads(void)
+{
+    void *library = dlopen("libgomp.so.1", RTLD_NOW | RTLD_NOLOAD);
+    if (library == NULL)
+        return false;
+    void *get = dlsym(library, "omp_get_max_threads"), *set = dlsym(library, "omp_set_num_threads");
+    memcpy(&get_threads, &get, sizeof get);
+    memcpy(&set_threads, &set, sizeof set);
+    return get != NULL && set != NULL;
+}
+
+static void expect_threads(int threads, const char *what)
+{
+    if (get_threads() != threads)
+        fail_msg("%s leaves %d threads instead of %d", what, get_threads(), threads);
+}
+
+static void run_dense(struct seqlstm_op *op, struct sl_queue *queue, int threads)
+{
+    static float values[64], results[3][64];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+    struct seqlstm_binding *binding = NULL;
+    const struct seqlstm_bind rows = {.struct_size = sizeof rows, .rows = 8, .rows_in = 8};
+    assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+    assert_int_equal(table->op_bind(op, &queue->queue, &rows, &binding, &err), SEQLSTM_OK);
+    expect_threads(threads, "op_bind");
+    void *workspace = aligned_alloc(64, ((size_t)sizes.workspace_bytes / 64 + 1) * 64);
+    void *slots[] = {values, results[0], values, NULL}, *grads[] = {results[1], values, results[2], NULL};
+    const struct seqlstm_forward forward = {
+        .struct_size = sizeof forward, .slot_count = 4, .slots = slots, .workspace = workspace};
+    const struct seqlstm_backward backward = {.struct_size = sizeof backward,
+                                              .slot_count = 4,
+                                              .slots = slots,
+                                              .grads = grads,
+                                              .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
+                                              .workspace = workspace};
+    assert_int_equal(table->forward(binding, &queue->queue, &forward, &err), SEQLSTM_OK);
+    expect_threads(threads, "forward");
+    assert_int_equal(table->backward(binding, &queue->queue, &backward, &err), SEQLSTM_OK);
+    expect_threads(threads, "backward");
+    free(workspace);
+    table->binding_destroy(binding);
+}
+
+/* The number is of the calling thread, whose program may use OpenMP as well. */
+static void the_library_has_as_many_threads_as_before(void **state)
+{
+    static const char *const variants[] = {"sliced", "exclusive"};
+    (void)state;
+    if (!find_threads()) {
+        print_message("# the library does not run on OpenMP\n");
+        return;
+    }
+    static struct batch b;
+    static struct idle idle;
+    const struct seqlstm_dense_desc dense = dense_of(SEQLSTM_MODE_TRAINING);
+    const struct seqlstm_axis *axes[] = {&b.axis};
+    const int before = get_threads(), threads = 7; /* neither 1 nor, here, the number of processors */
+    struct sl_queue queue;
+    sl_queue_init(&queue, NULL);
+    batch_fill(&b, 8, 2, 4);
+    set_threads(threads);
+    for (int k = 0; k < 2; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op = NULL;
+        uint64_t bytes = 0;
+        assert_int_equal(table->op_create(instance, 0, &dense.head, variants[k], &op, &err), SEQLSTM_OK);
+        expect_threads(threads, "op_create");
+        run_dense(op, &queue, threads);
+        table->op_destroy(op);
+        op = make_lstm_for(8, 4, 16, SEQLSTM_MODE_TRAINING, variants[k]);
+        expect_threads(threads, "op_create of a layer");
+        bind_once(op, &b);
+        expect_threads(threads, "op_bind of a layer");
+        ask(&idle, op, &b.axis);
+        expect_threads(threads, "idle_ranges");
+        assert_int_equal(get_footprint()->own_bytes(op, axes, 1, 1, &bytes, &err), SEQLSTM_OK);
+        expect_threads(threads, "own_bytes");
+        table->op_destroy(op);
+    }
+    set_threads(before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_library_has_as_many_threads_as_before),
         cmocka_unit_test(inference_has_no_backward),
         cmocka_unit_test(batches_beyond_the_descriptor_are_refused),
         cmocka_unit_test(what_has_no_memory_is_named_and_given_back),

@@ -268,6 +268,27 @@ static void rowwise_operations_are_plain_and_in_float32(void **state)
     expect_no(older, &embedding.head, SEQLSTM_OPTION_NONE, number, "cpu-onednn does not compute this operation.", "");
 }
 
+/* Inputs and outputs are float32 whatever computes, and rows are counted in 32 bits. */
+static void edges_and_rows_are_bounded(void **state)
+{
+    (void)state;
+    struct seqlstm_recurrent_desc d = layer(LSTM, TRAINING);
+    struct seqlstm_answer answer;
+    d.head.max_rows = (INT64_C(1) << 31) - 1;
+    expect_yes(older, &d.head);
+    d.head.max_rows = (INT64_C(1) << 31) + 5;
+    answer = ask_class(older, &d.head);
+    assert_false(answer.accepted);
+    assert_int_equal(answer.option, SEQLSTM_OPTION_SHAPE);
+    assert_string_equal(answer.value, "2147483653");
+    d = layer(LSTM, TRAINING);
+    d.head.dtype_activation = SEQLSTM_DTYPE_BFLOAT16;
+    answer = ask_class(modern, &d.head);
+    assert_false(answer.accepted);
+    assert_int_equal(answer.option, SEQLSTM_OPTION_DTYPE);
+    assert_string_equal(answer.value, "bfloat16");
+}
+
 static void unknown_options_are_named(void **state)
 {
     const struct seqlstm_setting settings[] = {{"library", "auto"}, {"threads", "4"}};
@@ -279,6 +300,37 @@ static void unknown_options_are_named(void **state)
     assert_null(none);
 }
 
+static int32_t said_level, said_count;
+static char said[64];
+
+static void hear(void *context, int32_t level, const char *message)
+{
+    (void)context;
+    said_level = level;
+    said_count++;
+    snprintf(said, sizeof said, "%s", message);
+}
+
+/* Once, in the log of those who ask for more; the library is that which the device names. */
+static void an_instance_says_which_library_it_runs(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_host services = host.services;
+    struct seqlstm_instance *other = NULL;
+    struct seqlstm_device_info info = {.struct_size = sizeof info};
+    (void)state;
+    services.log = hear;
+    assert_int_equal(table->open(&services, NULL, 0, &other, &err), SEQLSTM_OK);
+    assert_int_equal(table->device_info(other, 0, &info, &err), SEQLSTM_OK);
+    assert_non_null(strstr(info.name, said));
+    assert_int_equal(table->device_info(other, 1, &info, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "device 1 does not exist: cpu-onednn has one");
+    table->close(other);
+    assert_int_equal(said_count, 1);
+    assert_int_equal(said_level, SEQLSTM_LOG_DEBUG);
+    assert_int_equal(strncmp(said, "oneDNN ", 7), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -287,7 +339,9 @@ int main(void)
         cmocka_unit_test(merges_and_projections),
         cmocka_unit_test(narrow_types_are_for_plain_lstms),
         cmocka_unit_test(rowwise_operations_are_plain_and_in_float32),
+        cmocka_unit_test(edges_and_rows_are_bounded),
         cmocka_unit_test(unknown_options_are_named),
+        cmocka_unit_test(an_instance_says_which_library_it_runs),
     };
     if (!open_backend())
         return 0;
