@@ -5,6 +5,7 @@
  * The arithmetic is the reference's everywhere, so losses, weights, optimizer states and outputs must be the very
  * bits of a run on the host.
  */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,10 +57,16 @@ static struct sl_registry *open_registry(enum placement placement)
     return registry_open(entries, placement == ON_HOST ? 1 : 3);
 }
 
+/* Of the optimizers of the cases. */
+static int32_t count_states(const struct world *w)
+{
+    return w->model->train.optimizer.amsgrad || w->model->train.optimizer.centered ? 3 : 2;
+}
+
 /* A plan on one device; with SPREAD made again from stored choices that go round the backends. */
 static void open_plan(struct world *w, enum placement placement, struct seqlstm_error *err)
 {
-    struct sl_plan_request request = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
+    struct sl_plan_request request = {.graph = w->graph, .registry = w->registry, .optimizer_states = count_states(w)};
     ok(sl_plan_create(&request, &w->plan, err), err);
     if (placement != SPREAD)
         return;
@@ -132,7 +139,7 @@ static const struct domain_case cases[] = {
      " {type: add, name: c, from: [a, b]}, {type: concat, name: d, from: [a, c, b]},"
      " {type: layer_norm}, {type: dropout, rate: 0.3},"
      " {type: dense, units: 3, kernel_regularizer: {l1: 0.01, l2: 0.02}}]\n"
-     "train: {loss: mse, epochs: 1, optimizer: {type: adam}, clip_value: 0.5}",
+     "train: {loss: mse, epochs: 1, optimizer: {type: rmsprop, momentum: 0.5, centered: true}, clip_value: 0.5}",
      false, true, true, false},
     {"tied output", TOKENS,
      "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
@@ -142,7 +149,7 @@ static const struct domain_case cases[] = {
     {"fused output and loss", TOKENS,
      "model: [{type: embedding, dim: 4}, {type: lstm, units: 5, return_sequences: true},"
      " {type: output, activation: softmax}]\n"
-     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam}}",
+     "train: {loss: cross_entropy, task: tag, epochs: 1, optimizer: {type: adam, amsgrad: true}}",
      true, true, false, false},
     {"carried states", SEGMENTS,
      "model: [{type: lstm, units: 4, layers: 2, return_sequences: true}, {type: dense, units: 3}]\n"
@@ -175,7 +182,7 @@ static void open_world(struct world *w, const struct domain_case *c, enum placem
     ok(sl_graph_create(&graph, &w->graph, &err), &err);
     w->registry = open_registry(placement);
     open_plan(w, placement, &err);
-    ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
+    ok(sl_params_create(w->graph, true, count_states(w), NULL, &w->params, &err), &err);
     ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);
     struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5};
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
@@ -247,7 +254,7 @@ static void compare_worlds(const struct domain_case *c, enum placement placement
     ok(sl_params_pull(other.params, &err), &err);
     ok(sl_params_pull_states(other.params, &err), &err);
     compare(c->name, placement, "a weight", host.params->values, other.params->values, bytes);
-    for (int s = 0; s < 2; s++)
+    for (int s = 0; s < count_states(&host); s++)
         compare(c->name, placement, "an optimizer state", host.params->states[s], other.params->states[s], bytes);
     compare(c->name, placement, "the average", averages[0], averages[1], bytes);
     compare(c->name, placement, "the output", outputs[0], outputs[1], sizeof outputs[0]);
@@ -313,6 +320,72 @@ static void host_writes_reach_the_device(void **state)
     ok(sl_exec_run(w.exec, w.batch, &step, &again, &err), &err);
     assert_true(again.loss_sum == first.loss_sum);
     close_world(&w);
+}
+
+/* The sum of squares of an update after a step, and one without a sequence. */
+static double update_after_empty(enum placement placement, bool accumulate, double loss_scale, float *values)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec_result result;
+    struct world w;
+    double squares;
+    open_world(&w, &cases[0], placement);
+    struct sl_exec_step step = {.normaliser = 0.25, .loss_scale = 8};
+    const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1};
+    ok(sl_exec_run(w.exec, w.batch, &step, &result, &err), &err);
+    step.accumulate = accumulate;
+    step.loss_scale = loss_scale;
+    ok(sl_exec_run_empty(w.exec, &step, &err), &err);
+    ok(sl_exec_update(w.exec, &update, &squares, &err), &err);
+    ok(sl_params_pull(w.params, &err), &err);
+    memcpy(values, w.params->values, (size_t)w.params->elems * sizeof *values);
+    close_world(&w);
+    return squares;
+}
+
+/* Gradients are cleared wherever they are, or kept; the scale that an update removes is that of the last step. */
+static void a_step_without_a_sequence_counts(void **state)
+{
+    (void)state;
+    static float values[2][1024];
+    double kept[2];
+    for (enum placement placement = ON_HOST; placement <= ON_DEVICE; placement++) {
+        assert_true(update_after_empty(placement, false, 8, values[placement]) == 0);
+        kept[placement] = update_after_empty(placement, true, 8, values[placement]);
+        assert_true(kept[placement] > 0);
+        assert_true(update_after_empty(placement, true, 2, values[placement]) == 16 * kept[placement]);
+        assert_true(update_after_empty(placement, true, 0, values[placement]) == 64 * kept[placement]);
+    }
+    assert_true(kept[ON_HOST] == kept[ON_DEVICE]);
+    assert_memory_equal(values[ON_HOST], values[ON_DEVICE], sizeof values[0]);
+}
+
+/* What is not finite in a step is not left to the update after one without a sequence. */
+static void a_step_without_a_sequence_forgets_the_loss(void **state)
+{
+    (void)state;
+    for (enum placement placement = ON_HOST; placement <= ON_DEVICE; placement++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec_result result;
+        struct world w;
+        double squares;
+        float before[1024];
+        open_world(&w, &cases[1], placement);
+        const struct sl_exec_step step = {.normaliser = 0.25};
+        const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1};
+        ((float *)(uintptr_t)w.batch->input.values)[0] = NAN;
+        ok(sl_exec_run(w.exec, w.batch, &step, &result, &err), &err);
+        memcpy(before, w.params->values, (size_t)w.params->elems * sizeof *before);
+        ok(sl_exec_update(w.exec, &update, &squares, &err), &err);
+        ok(sl_params_pull(w.params, &err), &err);
+        assert_memory_equal(before, w.params->values, (size_t)w.params->elems * sizeof *before);
+        ok(sl_exec_run_empty(w.exec, &step, &err), &err);
+        ok(sl_exec_update(w.exec, &update, &squares, &err), &err); /* the penalties alone */
+        ok(sl_params_pull(w.params, &err), &err);
+        assert_true(squares > 0);
+        assert_memory_not_equal(before, w.params->values, (size_t)w.params->elems * sizeof *before);
+        close_world(&w);
+    }
 }
 
 /* Each of the three that an optimizer may have: what the host writes reaches the device, and comes back from there. */
@@ -480,6 +553,8 @@ int main(void)
         cmocka_unit_test(the_next_batch_is_copied_meanwhile),
         cmocka_unit_test(the_next_shape_is_bound_meanwhile),
         cmocka_unit_test(every_optimizer_state_goes_there_and_back),
+        cmocka_unit_test(a_step_without_a_sequence_counts),
+        cmocka_unit_test(a_step_without_a_sequence_forgets_the_loss),
         cmocka_unit_test(plans_count_what_waits_for_devices),
         cmocka_unit_test(late_failures_are_reported),
     };

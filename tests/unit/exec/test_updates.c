@@ -130,11 +130,71 @@ static void updates_by_stages(void **state)
     }
 }
 
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static const char averaged[] =
+    "model: [{type: dense, name: a, units: 5}, {type: dense, name: b, units: 4, activation: tanh},"
+    " {type: dense, name: out, units: 2}]\ntrain: {loss: mse, epochs: 1, optimizer: ";
+
+/* Two updates, the second one with smaller gradients. `stages` 0: as a whole. */
+static void update_twice(struct world *w, const char *optimizer, int stages)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char layers_text[512];
+    double squares[VIEWS_MOST], sum = 0;
+    snprintf(layers_text, sizeof layers_text, "%s%s}", averaged, optimizer);
+    open_world(w, data, layers_text, &facts, false);
+    for (uint64_t count = 1; count <= 2; count++) {
+        const struct sl_exec_update update = {.count = count, .learning_rate = 0.1};
+        for (int64_t e = 0; e < w->params->elems; e++)
+            w->params->grads[e] = number((uint64_t)e) / (float)(count * count);
+        if (stages == 0)
+            ok(sl_exec_update(w->exec, &update, &sum, &err), &err);
+        for (int stage = 0; stage < stages; stage++) {
+            bool owned[VIEWS_MOST] = {false};
+            for (int32_t v = 0; v < w->params->view_count; v++)
+                owned[v] = v % stages == stage;
+            ok(sl_exec_begin_owned(w->exec, &update, owned, squares, &err), &err);
+            ok(sl_exec_finish_owned(w->exec, owned, 1, &sum, &err), &err);
+        }
+    }
+}
+
+/* Each of the states of an optimizer, as far as it has some. */
+static void stages_update_the_states_of_what_they_own(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *optimizer;
+        int32_t states;
+    } rows[] = {{"{type: momentum}", 1},
+                {"{type: adam}", 2},
+                {"{type: adam, amsgrad: true}", 3},
+                {"{type: rmsprop, centered: true, momentum: 0.5}", 3},
+                {"{type: adadelta}", 2}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int stages = 1; stages <= 3; stages++) {
+            struct world whole, parts;
+            world_states = rows[k].states;
+            update_twice(&whole, rows[k].optimizer, 0);
+            update_twice(&parts, rows[k].optimizer, stages);
+            const size_t bytes = (size_t)whole.params->elems * sizeof(float);
+            assert_memory_equal(whole.params->values, parts.params->values, bytes);
+            for (int s = 0; s < rows[k].states; s++)
+                if (memcmp(whole.params->states[s], parts.params->states[s], bytes) != 0)
+                    fail_msg("%s by %d stages: other bits in state %d", rows[k].optimizer, stages, s + 1);
+            close_world(&whole);
+            close_world(&parts);
+            world_states = 2;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_updates),
         cmocka_unit_test(updates_by_stages),
+        cmocka_unit_test(stages_update_the_states_of_what_they_own),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

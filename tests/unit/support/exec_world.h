@@ -29,6 +29,7 @@ const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 static const struct seqlstm_backend *(*world_query)(uint32_t host_minor) = seqlstm_reference_query_v0;
 
 /* Into how many pieces they cut the steps of a batch, and which calls they run; zeroed: all at once, all. */
+static int32_t world_states = 2; /* of the optimizer */
 static int32_t world_pieces;
 static struct sl_exec_stage world_stage;
 
@@ -71,9 +72,9 @@ static inline void open_world(struct world *w, const char *data, const char *lay
     struct sl_registry_request registry = {
         .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
     ok(sl_registry_create(&registry, &w->registry, &err), &err);
-    struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = 2};
+    struct sl_plan_request plan = {.graph = w->graph, .registry = w->registry, .optimizer_states = world_states};
     ok(sl_plan_create(&plan, &w->plan, &err), &err);
-    ok(sl_params_create(w->graph, true, 2, NULL, &w->params, &err), &err);
+    ok(sl_params_create(w->graph, true, world_states, NULL, &w->params, &err), &err);
     ok(sl_params_init(w->params, w->graph, 7, NULL, &err), &err);
     struct sl_exec_request exec = {.plan = w->plan, .params = w->params, .seed = 5, .stage = world_stage};
     ok(sl_exec_create(&exec, &w->exec, &err), &err);
