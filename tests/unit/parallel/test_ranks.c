@@ -18,6 +18,8 @@
 
 #include "base/system/clock.h"
 #include "parallel/ranks.h"
+#include "parallel/shards.h"
+#include "parallel/tree_sum.h"
 #include "registry/collectives/connection.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
@@ -78,6 +80,12 @@ static void check_agreement(struct sl_ranks *r, int rank, int count, int stages)
         CHECK(sl_ranks_read_clock(r) == r->now_ns);
         CHECK(rank > 0 || (r->now_ns >= before && r->now_ns <= sl_clock_ns()));
     }
+    /* what was agreed stays until the trainer takes it */
+    atomic_store(&r->own->stop, 0);
+    atomic_store(&r->agreed.save, 1);
+    CHECK(sl_ranks_agree(r, &err) == SEQLSTM_OK);
+    CHECK(atomic_load(&r->agreed.save) == 1);
+    atomic_store(&r->agreed.save, 0);
 }
 
 static void check_bytes(const struct sl_ranks *r, int rank, int count, int stages)
@@ -135,6 +143,81 @@ static void check_sums(struct sl_ranks *r, const struct sl_reduce_config *reduce
     }
 }
 
+static float from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+/* A narrow sum of one value and zeros is that value: rounded to nearest, half to even, and NaN whichever bits it has.
+ */
+static void check_rounding(struct sl_ranks *r, int rank, int count, int stages)
+{
+    static const uint32_t bits[] = {0x3F808000, 0x3F818000, 0x3F808001, 0x3F817FFF, 0xBF808000, 0xBF818000, 0x3F80FFFF,
+                                    0x7F7F7FFF, 0x7F800000, 0xFF800000, 0x7F800001, 0xFFC00000, 0xFF800001, 0x7FFFFFFF};
+    enum { COUNT = sizeof bits / sizeof *bits };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float values[COUNT], scratch[COUNT];
+    for (int i = 0; i < COUNT; i++)
+        values[i] = i % r->replicas.ranks == r->replicas.rank ? from_bits(bits[i]) : 0;
+    CHECK(sl_ranks_add(r, values, COUNT, scratch, &err) == SEQLSTM_OK);
+    for (int i = 0; i < COUNT; i++) {
+        const float value = from_bits(bits[i]);
+        if (isnan(value))
+            CHECK(isnan(values[i]));
+        else
+            CHECK(values[i] == (isinf(value) ? value : to_bfloat16(value)));
+    }
+}
+
+enum { TREE_ELEMS = 20011, TREE_SHARDS = 7 }; /* more than one exchange of float and of double */
+
+static void fill_shard(void *values, bool wide, int shard, int turn)
+{
+    for (int64_t i = 0; i < TREE_ELEMS; i++) {
+        const double value = (double)get_grad(10 * turn + shard, i) / 3;
+        if (wide)
+            ((double *)values)[i] = value;
+        else
+            ((float *)values)[i] = (float)value;
+    }
+}
+
+/* The sum of all shards in the order of the tree: of a group, or of one rank that has them all. */
+static seqlstm_status add_shards(const struct sl_rank_group *group, int shards, bool wide, double *values, double *out,
+                                 struct seqlstm_error *err)
+{
+    struct sl_tree_sum *sum = NULL;
+    seqlstm_status status = sl_tree_sum_create(group, shards, TREE_ELEMS, wide, NULL, &sum, err);
+    for (int turn = 0; turn < 2 && status == SEQLSTM_OK; turn++) {
+        const int end = sl_shards_get_first(shards, group->ranks, group->rank + 1);
+        for (int s = sl_shards_get_first(shards, group->ranks, group->rank); s < end && status == SEQLSTM_OK; s++) {
+            fill_shard(values, wide, s, turn);
+            status = sl_tree_sum_add(sum, values, err);
+        }
+        if (status == SEQLSTM_OK)
+            status = sl_tree_sum_finish(sum, out, err);
+    }
+    sl_tree_sum_destroy(sum);
+    return status;
+}
+
+/* The same bits on however many ranks: with as many shards as ranks, and with some that do not divide. */
+static void check_trees(struct sl_ranks *r, int rank, int count, int stages)
+{
+    static const struct sl_rank_group alone = {.ranks = 1};
+    static double values[TREE_ELEMS], sum[TREE_ELEMS], expected[TREE_ELEMS];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    for (int shards = r->replicas.ranks; shards <= TREE_SHARDS; shards++)
+        for (int wide = 0; wide < 2; wide++) {
+            const size_t bytes = TREE_ELEMS * (wide ? sizeof(double) : sizeof(float));
+            CHECK(add_shards(&r->replicas, shards, wide, values, sum, &err) == SEQLSTM_OK);
+            CHECK(add_shards(&alone, shards, wide, values, expected, &err) == SEQLSTM_OK);
+            CHECK(memcmp(sum, expected, bytes) == 0);
+        }
+}
+
 /* Ends the process: 0 if all is well. */
 static _Noreturn void be_rank(int rank, int count, int stages, const char *job, const struct sl_reduce_config *reduce)
 {
@@ -159,6 +242,9 @@ static _Noreturn void be_rank(int rank, int count, int stages, const char *job, 
     check_bytes(&ranks, rank, count, stages);
     check_exchanges(&ranks, rank, count, stages);
     check_sums(&ranks, reduce, rank, count, stages);
+    if (reduce->dtype == SL_REDUCE_BFLOAT16 && ranks.replicas.ranks > 1)
+        check_rounding(&ranks, rank, count, stages);
+    check_trees(&ranks, rank, count, stages);
     sl_connection_close(connection);
     _exit(0);
 }

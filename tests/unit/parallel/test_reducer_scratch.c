@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The scratch of the reducer between guards, and what each exchange names, for every share of used rows. The other
  * rank is an echo: it has the same gradients, so that each sum is twice this rank's. */
+#include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -24,6 +26,7 @@ static struct {
     float *grads;
     int64_t elems, exchanged; /* floats of sums */
     int runs, fails_at;       /* the exchange that fails, counted from 1; 0: none */
+    sigset_t blocked;         /* the signals that the thread of the last exchange does not take */
 } scratch;
 
 static seqlstm_status describe(struct seqlstm_transport *transport, struct seqlstm_error *err)
@@ -70,6 +73,7 @@ static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *qu
                            struct seqlstm_error *err)
 {
     (void)group, (void)queue;
+    pthread_sigmask(SIG_SETMASK, NULL, &scratch.blocked);
     if (++scratch.runs == scratch.fails_at)
         return seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "exchange %d has failed", scratch.runs);
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
@@ -86,6 +90,18 @@ static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *qu
         for (int64_t i = 0; i < e->elems; i++)
             ((float *)e->to)[i] *= 2;
     return SEQLSTM_OK;
+}
+
+/* The other rank, for these gradients. */
+static void begin(float *grads, int64_t elems)
+{
+    fake_reset();
+    fake.table.describe = describe;
+    fake.table.allocate = lend;
+    fake.table.run = echo;
+    memset(&scratch, 0, sizeof scratch);
+    scratch.grads = grads;
+    scratch.elems = elems;
 }
 
 static void check_guards(void)
@@ -106,14 +122,8 @@ static void add(const struct sl_parallel_config *config, const struct sl_bundle_
     struct sl_ranks ranks;
     float grads[ELEMS_MOST], given[ELEMS_MOST];
     int32_t ids[ELEMS_MOST];
-    fake_reset();
-    fake.table.describe = describe;
-    fake.table.allocate = lend;
-    fake.table.run = echo;
     memset(grads, 0, sizeof grads);
-    memset(&scratch, 0, sizeof scratch);
-    scratch.grads = grads;
-    scratch.elems = elems;
+    begin(grads, elems);
     assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
     assert_int_equal(sl_ranks_init(&ranks, connection, config, NULL, &err), SEQLSTM_OK);
     const struct sl_reducer_request request = {
@@ -182,13 +192,7 @@ static void a_failure_is_told_with_its_message(void **state)
             struct sl_ranks ranks;
             float grads[100] = {0};
             char expected[60];
-            fake_reset();
-            fake.table.describe = describe;
-            fake.table.allocate = lend;
-            fake.table.run = echo;
-            memset(&scratch, 0, sizeof scratch);
-            scratch.grads = grads;
-            scratch.elems = 100;
+            begin(grads, 100);
             assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
             assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
             ranks.spares_core = spares_core;
@@ -217,6 +221,112 @@ static void a_failure_is_told_with_its_message(void **state)
         }
 }
 
+static uint32_t no_dtype, no_reduction; /* what the transport does not know */
+
+static seqlstm_status describe_less(struct seqlstm_transport *transport, struct seqlstm_error *err)
+{
+    transport->dtypes = ~UINT32_C(0) & ~no_dtype;
+    transport->reductions = ~UINT32_C(0) & ~no_reduction;
+    return fake_describe(transport, err);
+}
+
+/* Which rows are used is told by a maximum of bytes. A transport that has no such exchange gets all rows. */
+static void rows_are_chosen_only_where_flags_can_be_exchanged(void **state)
+{
+    static const struct sl_bundle_matrix matrix = {5, 10, 3, false};
+    static const struct sl_parallel_config config = {.data = 2};
+    static const struct {
+        uint32_t dtype, reduction;
+        int64_t exchanged;
+    } cases[] = {{0, 0, 10 + 3},
+                 {UINT32_C(1) << SEQLSTM_DTYPE_UINT8, 0, 40},
+                 {0, UINT32_C(1) << SEQLSTM_REDUCE_MAX, 40},
+                 {UINT32_C(1) << SEQLSTM_DTYPE_UINT8, UINT32_C(1) << SEQLSTM_REDUCE_MAX, 40}};
+    (void)state;
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++) {
+        struct sl_connection *connection = NULL;
+        struct sl_reducer *reducer = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_ranks ranks;
+        float grads[40] = {0};
+        begin(grads, 40);
+        fake.table.describe = describe_less;
+        no_dtype = cases[c].dtype;
+        no_reduction = cases[c].reduction;
+        grads[5 + 2 * 3] = 1; /* row 2 alone */
+        assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+        assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+        const struct sl_reducer_request request = {
+            .ranks = &ranks, .grads = grads, .elems = 40, .matrices = &matrix, .matrix_count = 1};
+        assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+        assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_OK);
+        assert_int_equal(scratch.exchanged, cases[c].exchanged);
+        assert_true(grads[5 + 2 * 3] == 2);
+        assert_int_equal(sl_reducer_get_used(reducer, matrix.offset) != NULL, cases[c].exchanged < 40);
+        sl_reducer_destroy(reducer);
+        sl_connection_close(connection);
+        free(scratch.block);
+    }
+}
+
+/* Signals end a training at the thread that computes: it takes those that it took before, the reducer's takes none. */
+static void signals_are_left_to_the_thread_that_computes(void **state)
+{
+    static const int signals[] = {SIGINT, SIGTERM, SIGUSR1, SIGHUP};
+    static const struct sl_parallel_config config = {.data = 2};
+    struct sl_connection *connection = NULL;
+    struct sl_reducer *reducer = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_ranks ranks;
+    sigset_t before, own;
+    float grads[40] = {0};
+    (void)state;
+    begin(grads, 40);
+    sigemptyset(&own);
+    sigaddset(&own, SIGUSR1);
+    pthread_sigmask(SIG_SETMASK, &own, &before);
+    assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+    const struct sl_reducer_request request = {.ranks = &ranks, .grads = grads, .elems = 40};
+    assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+    assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_OK);
+    pthread_sigmask(SIG_SETMASK, &before, &own);
+    for (size_t k = 0; k < sizeof signals / sizeof *signals; k++) {
+        assert_int_equal(sigismember(&scratch.blocked, signals[k]), 1);
+        assert_int_equal(sigismember(&own, signals[k]), signals[k] == SIGUSR1);
+    }
+    sl_reducer_destroy(reducer);
+    sl_connection_close(connection);
+    free(scratch.block);
+}
+
+/* Times grow from update to update. */
+static void times_are_of_all_updates(void **state)
+{
+    static const struct sl_parallel_config config = {.data = 2};
+    struct sl_connection *connection = NULL;
+    struct sl_reducer *reducer = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_ranks ranks;
+    struct sl_reducer_times before = {0, 0};
+    float grads[40] = {0};
+    (void)state;
+    begin(grads, 40);
+    assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+    const struct sl_reducer_request request = {.ranks = &ranks, .grads = grads, .elems = 40};
+    assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+    for (int update = 0; update < 20; update++) {
+        assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_OK);
+        const struct sl_reducer_times now = sl_reducer_get_times(reducer);
+        assert_true(now.exchange_ns >= before.exchange_ns && now.wait_ns >= before.wait_ns);
+        before = now;
+    }
+    sl_reducer_destroy(reducer);
+    sl_connection_close(connection);
+    free(scratch.block);
+}
+
 /* Whichever allocation or exchange fails while it is opened, nothing of it is left. */
 static void a_reducer_that_cannot_be_opened(void **state)
 {
@@ -235,14 +345,9 @@ static void a_reducer_that_cannot_be_opened(void **state)
             struct sl_ranks ranks;
             char expected[60];
             sl_memory_init(&memory);
-            fake_reset();
-            fake.table.describe = describe;
-            fake.table.run = echo;
-            if (exchanges)
-                fake.table.allocate = lend;
-            memset(&scratch, 0, sizeof scratch);
-            scratch.grads = grads;
-            scratch.elems = ELEMS;
+            begin(grads, ELEMS);
+            if (!exchanges)
+                fake.table.allocate = NULL;
             assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
             assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
             const struct sl_reducer_request request = {.ranks = &ranks,
@@ -280,6 +385,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_stays_in_the_scratch),
         cmocka_unit_test(a_failure_is_told_with_its_message),
+        cmocka_unit_test(rows_are_chosen_only_where_flags_can_be_exchanged),
+        cmocka_unit_test(signals_are_left_to_the_thread_that_computes),
+        cmocka_unit_test(times_are_of_all_updates),
         cmocka_unit_test(a_reducer_that_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

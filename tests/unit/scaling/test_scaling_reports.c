@@ -38,6 +38,11 @@ static void reports_are_as_before(void **state)
     report = (struct sl_scaling_report){.count = 1, .local = 4, .measuring = 1, .devices = 1};
     report.rows[0] = (struct sl_scaling_row){2, 2, 1, 2, 4, 0, 0, 0, 0, 0, 0, 0};
     add_report(&out, "one row without a time", &report);
+    report = (struct sl_scaling_report){.count = 3, .local = 4, .measuring = 3, .measured = {1e9, 1e-6}};
+    report.rows[0] = (struct sl_scaling_row){1, 1, 1, 1, 1, 8, 4e6, 4e6, 0, 0, 1e6, 0};
+    report.rows[1] = (struct sl_scaling_row){12, 3, 1, 1, 1, 8, 2e6, 1e6, 1e5, 2e5, 1e6, 4};
+    report.rows[2] = (struct sl_scaling_row){16, 4, 1, 1, 1, 8, 3e6, 1e6, 1e5, 2e5, 1e6, 8};
+    add_report(&out, "a rank fewer has measured, and two rows have idle ones", &report);
     assert_false(out.failed);
     golden_expect("reports/scaling.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);

@@ -90,6 +90,10 @@ static void test_curves(void **state)
     show_page("a run that stopped");
     put("r <1>/report.html", "the report");
     show_page("a run with a report");
+    put("r <1>/metrics.jsonl", "");
+    assert_int_equal(unlink("r <1>/report.html"), 0);
+    put("r <1>/summary.json", "{\"status\": \"finished\", \"updates\": 0, \"epochs\": 0, \"seconds\": 0.5}");
+    show_page("a run without an update");
     golden_expect("reports/curves.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
 }

@@ -60,6 +60,19 @@ static void quantiles(void **state)
     sl_value_histogram_add(none, &one, 1);
     assert_true(sl_value_histogram_find_range(none, 0.5, &low, &high));
     assert_true(low == -2.5 && high == -2.5);
+    /* as many as the share are cut off at both ends; what is no number has no say */
+    const float ends[] = {NAN, 3.001f, 4, 5, 6.002f}, below[] = {NAN, -3.001f, -6.002f};
+    *none = (struct sl_value_histogram){.total = 0};
+    sl_value_histogram_add(none, ends, 5);
+    assert_true(sl_value_histogram_find_range(none, 0, &low, &high));
+    assert_true(low == (double)3.001f && high == (double)6.002f);
+    assert_true(sl_value_histogram_find_range(none, 0.25, &low, &high));
+    ASSERT_NEAR(low, 4, 0);
+    ASSERT_NEAR(high, 5, 0.05);
+    *none = (struct sl_value_histogram){.total = 0};
+    sl_value_histogram_add(none, below, 3);
+    assert_true(sl_value_histogram_find_range(none, 0, &low, &high));
+    assert_true(low == (double)-6.002f && high == (double)-3.001f);
     free(none);
     free(h);
 }
@@ -138,6 +151,16 @@ static void clipped_values_are_told(void **state)
     assert_string_equal(
         sl_buf_text(&logged),
         "warning: int8 clipped 3 of 11 values of `c`: they reach from -0.5 to 1.25, its range is 0 to 1, so "
+        "results may be wrong; without runs/m/quantization.json the run computes in float32\n");
+    sl_buf_deinit(&logged);
+    clipping.layers[1].clipped = 0;
+    clipping.layers[0].clipped = 1; /* one is enough */
+    clipping.layers[0].lowest = -2;
+    clipping.layers[0].highest = 3.5;
+    sl_clipping_warn(&clipping, &session);
+    assert_string_equal(
+        sl_buf_text(&logged),
+        "warning: int8 clipped 1 of 100 values of `a`: they reach from -2 to 3.5, its range is -2 to 3, so "
         "results may be wrong; without runs/m/quantization.json the run computes in float32\n");
     sl_buf_deinit(&logged);
     sl_clipping_deinit(&clipping);

@@ -328,6 +328,7 @@ static void test_what_is_worth_a_sentence(void **state)
         {SL_ACTIVITY_COPY, 40, 15, ""},
         {SL_ACTIVITY_COPY, 29, 15, "For 15 % of the time values are copied between memories. "},
         {SL_ACTIVITY_COPY, 29, 14, ""},
+        {SL_ACTIVITY_COPY, 20, 14, ""},
         {SL_ACTIVITY_COPY, 45, 40, "For 40 % of the time values are copied between memories. "},
         {SL_ACTIVITY_EXCHANGE, 45, 40, "For 40 % of the time ranks exchange gradients, or wait for each other. "},
         {SL_ACTIVITY_FETCH, 45, 40,
@@ -555,6 +556,39 @@ static void test_nothing(void **state)
     (void)state;
     add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 20, 5);
     assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_NOT_FOUND);
+    add(&trace.tracks[0], SL_ACTIVITY_WAIT, NULL, 31, 39, 0); /* for a step that was started before */
+    add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 30, 40, 5);
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_NOT_FOUND);
+}
+
+/* Of the layer that takes longest, the pass is named which takes most of it. */
+static void test_the_longer_pass_is_named(void **state)
+{
+    static const struct {
+        int64_t forward, backward;
+        const char *told;
+    } rows[] = {{50, 30, "a takes 80 % of the time; its forward pass: compute-bound, 71 % of peak. "},
+                {30, 50, "a takes 80 % of the time; its backward pass: waits for memory, 60 % of peak. "}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_trace trace = make_trace();
+        struct sl_buf expected = {0};
+        trace.track_count = 1;
+        add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "b", 0, 10, 5);
+        add(&trace.tracks[0], SL_ACTIVITY_FORWARD, "a", 10, 10 + rows[k].forward, 5);
+        add(&trace.tracks[0], SL_ACTIVITY_BACKWARD, "a", 10 + rows[k].forward, 90, 5);
+        add(&trace.tracks[0], SL_ACTIVITY_UPDATE, NULL, 0, 100, 5);
+        struct sl_timeline *timeline = make(&trace, NAN);
+        for (int32_t p = 1; p < timeline->part_count; p++) {
+            const bool forward = timeline->parts[p].kind == SL_ACTIVITY_FORWARD;
+            timeline->parts[p].limit = forward ? SL_LIMIT_COMPUTE : SL_LIMIT_MEMORY;
+            timeline->parts[p].of_peak = forward ? 0.71 : 0.6;
+        }
+        sl_buf_printf(&expected, "%s`` tries out what would be faster.\n", rows[k].told);
+        expect_sentence(timeline, NULL, sl_buf_text(&expected));
+        sl_buf_deinit(&expected);
+        sl_timeline_destroy(timeline);
+    }
 }
 
 /* Without an update in captures what was recorded call by call is shown alone. */
@@ -581,6 +615,7 @@ int main(void)
         cmocka_unit_test(test_tiles),
         cmocka_unit_test(test_device),
         cmocka_unit_test(test_sentence),
+        cmocka_unit_test(test_the_longer_pass_is_named),
         cmocka_unit_test(test_json),
         cmocka_unit_test(test_nothing),
         cmocka_unit_test(test_nothing_in_captures),

@@ -92,7 +92,7 @@ static void print_captured(struct sl_buf *out)
                                                        .memory_count = 3,
                                                        .begin_ns = 500 * US,
                                                        .end_ns = 900 * US};
-    captured.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = host};
+    captured.tracks[0] = (struct sl_trace_track){.name = "seqlstm", .activities = host, .dropped = 3};
     captured.tracks[1] = (struct sl_trace_track){.name = "cuda:0", .is_device = true, .activities = device};
     add_updates(&calls, 2);
     add(&calls, 2, SL_ACTIVITY_DEVICE, "copy to the device", 15, 60, 4096);
@@ -114,6 +114,30 @@ static void print_captured(struct sl_buf *out)
     struct sl_timeline *timeline = NULL;
     assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
     print_all(out, "in captures", timeline, NULL);
+    sl_timeline_destroy(timeline);
+}
+
+/* A thread that helps is the first; the one that trains has work of its own. There are a rate below one, no samples of
+ * memory, one activity that did not fit, and kernels of which a third overlaps with the second. */
+static void print_sparse(struct sl_buf *out)
+{
+    struct sl_trace trace = make_trace(3);
+    const struct sl_trace_track helper = trace.tracks[1];
+    trace.tracks[1] = trace.tracks[0];
+    trace.tracks[0] = helper;
+    trace.tracks[0].dropped = 1;
+    trace.memory_count = 0;
+    trace.cpu_ns = 250 * US;
+    add(&trace, 0, SL_ACTIVITY_WORK, NULL, 20, 60, 0);
+    add(&trace, 1, SL_ACTIVITY_COPY, "slowly", 110, 120, 2400);
+    add(&trace, 1, SL_ACTIVITY_WORK, NULL, 131, 149, 0);
+    add(&trace, 1, SL_ACTIVITY_FORWARD, "reader", 130, 150, 5);
+    add(&trace, 1, SL_ACTIVITY_UPDATE, NULL, 100, 200, 5);
+    add(&trace, 2, SL_ACTIVITY_DEVICE, "first", 110, 120, 0);
+    add(&trace, 2, SL_ACTIVITY_DEVICE, "second", 122, 140, 0);
+    add(&trace, 2, SL_ACTIVITY_DEVICE, "third", 125, 130, 0);
+    struct sl_timeline *timeline = make(&trace, 1, 1, (struct sl_timeline_slowdown){0.02, NAN, NAN});
+    print_all(out, "a thread that helps is the first", timeline, NULL);
     sl_timeline_destroy(timeline);
 }
 
@@ -169,6 +193,7 @@ static void test_print(void **state)
     print_all(&out, "short parts", timeline, NULL);
     sl_timeline_destroy(timeline);
     print_captured(&out);
+    print_sparse(&out);
     golden_expect("reports/timeline.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
 }

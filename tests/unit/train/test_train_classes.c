@@ -93,6 +93,28 @@ static void balanced_by_frequency(void **state)
     data_close(&o);
 }
 
+/* Each step of a sequence has a class: all of them count, not one for each sequence. */
+static void steps_are_counted(void **state)
+{
+    (void)state;
+    data_write("a.tsv", "a\tX\nb\tY\nc\tX\nd\tX\ne\tX\n\nd\tY\n\na\tZ\nb\tX\n\n");
+    const char *data = "type: conll, label: 2, tokenizer: {type: whitespace}, batch_size: 2, train: {file: a.tsv}";
+    const char *layers = "[{type: embedding, dim: 2}, {type: lstm, units: 3, return_sequences: true}, "
+                         "{type: output, activation: softmax}]";
+    struct data_open o = data_open_train(data, layers, "task: tag, class_weight: balanced");
+    struct sl_batcher *counting = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+    float *weights = NULL;
+    int64_t count = 0;
+    assert_int_equal(sl_class_weights_create(o.model, o.state, counting, &weights, &count, NULL), SEQLSTM_OK);
+    assert_int_equal(count, 3);
+    assert_true(fabs(weight_of(&o, weights, "X") - 8.0 / (3 * 5)) < 1e-6);
+    assert_true(fabs(weight_of(&o, weights, "Y") - 8.0 / (3 * 2)) < 1e-6);
+    assert_true(fabs(weight_of(&o, weights, "Z") - 8.0 / (3 * 1)) < 1e-6);
+    free(weights);
+    sl_batcher_close(counting);
+    data_close(&o);
+}
+
 /* Two classes as the values 0 and 1. */
 static void values_have_classes(void **state)
 {
@@ -180,9 +202,10 @@ static void unknown_labels_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_by_label),        cmocka_unit_test(one_class_must_count),
-        cmocka_unit_test(balanced_by_frequency), cmocka_unit_test(values_have_classes),
-        cmocka_unit_test(numbers_have_classes),  cmocka_unit_test(unknown_labels_are_told),
+        cmocka_unit_test(given_by_label),          cmocka_unit_test(one_class_must_count),
+        cmocka_unit_test(balanced_by_frequency),   cmocka_unit_test(values_have_classes),
+        cmocka_unit_test(steps_are_counted),       cmocka_unit_test(numbers_have_classes),
+        cmocka_unit_test(unknown_labels_are_told),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

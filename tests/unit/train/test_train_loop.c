@@ -126,20 +126,25 @@ static void normalisers(void **state)
 static void an_update_without_weight_changes_nothing(void **state)
 {
     (void)state;
-    struct world *world = make_plain();
-    world->train.ignored = 2;
-    float before[FAKE_ELEMS];
-    memcpy(before, world->params.values, sizeof before);
-    world->model.train.updates = 5;
-    struct sl_train_result result = run(world);
-    assert_int_equal(result.end, SL_END_DIVERGED);
-    assert_string_equal(result.reason, "the loss of the last epoch is not a number: no row counts, because all have "
-                                       "weight 0 or no target");
-    assert_int_equal(result.progress.updates, 5);
-    assert_memory_equal(before, world->params.values, sizeof before);
-    assert_int_equal(world->exec.last_update, 0);
-    assert_true(isnan(sl_metric_values_get(&result.train, SL_METRIC_LOSS)));
-    free(world);
+    static const enum sl_loss_reduction reductions[] = {SL_REDUCTION_MEAN, SL_REDUCTION_SEQUENCE_MEAN};
+    for (int r = 0; r < 2; r++) {
+        struct world *world = make_plain();
+        world->train.ignored = 2;
+        world->model.train.loss.reduction = reductions[r];
+        float before[FAKE_ELEMS];
+        memcpy(before, world->params.values, sizeof before);
+        world->model.train.updates = 5;
+        struct sl_train_result result = run(world);
+        assert_int_equal(result.end, SL_END_DIVERGED);
+        assert_string_equal(result.reason, "the loss of the last epoch is not a number: no row counts, because all "
+                                           "have weight 0 or no target");
+        assert_int_equal(result.progress.updates, 5);
+        assert_memory_equal(before, world->params.values, sizeof before);
+        assert_int_equal(world->exec.last_update, 0);
+        assert_true(world->exec.last_normaliser == 0);
+        assert_true(isnan(sl_metric_values_get(&result.train, SL_METRIC_LOSS)));
+        free(world);
+    }
 }
 
 /* A sum at which Adagrad's squares begin. */

@@ -62,6 +62,19 @@ static void periods_fall_due(void **state)
     assert_true(sl_period_is_due(&seconds, &a, &b));
 }
 
+/* Shares of an epoch are rounded: 1 - 0.9 is a little less than 0.1. */
+static void periods_are_over_in_spite_of_rounding(void **state)
+{
+    (void)state;
+    const struct sl_period tenth = period(0.1, SL_PERIOD_EPOCHS), none = {SL_PERIOD_NONE, 0};
+    struct sl_progress now = {.epochs = 1 - 0.9};
+    assert_true(now.epochs < 0.1);
+    assert_true(sl_period_is_over(&tenth, &now));
+    now.epochs = 0.0999;
+    assert_false(sl_period_is_over(&tenth, &now));
+    assert_true(sl_period_is_over(&none, &now));
+}
+
 static void constant_and_step(void **state)
 {
     (void)state;
@@ -82,6 +95,10 @@ static void constant_and_step(void **state)
     config.schedule.start.unit = SL_PERIOD_NONE;
     ASSERT_NEAR(rate_at(&config, 0, 0.5), 1);
     ASSERT_NEAR(rate_at(&config, 0, 1), 0.5);
+    config.schedule.every = period(0.1, SL_PERIOD_EPOCHS); /* three of them have passed, whatever 0.3 is rounded to */
+    ASSERT_NEAR(rate_at(&config, 0, 0.3), 0.125);
+    ASSERT_NEAR(rate_at(&config, 0, 0.1 + 0.1 + 0.1), 0.125);
+    ASSERT_NEAR(rate_at(&config, 0, 0.299), 0.25);
 }
 
 static void exponential(void **state)
@@ -125,6 +142,9 @@ static void cosine_and_one_cycle(void **state)
     ASSERT_NEAR(rate_at(&config, 50, 0), 0.001 + 0.999 * 0.75);
     ASSERT_NEAR(rate_at(&config, 100, 0), 0.001);
     ASSERT_NEAR(rate_at(&config, 5000, 0), 0.001);
+    config.schedule.rise = 1; /* it only rises, and then falls at once */
+    ASSERT_NEAR(rate_at(&config, 50, 0), 0.55);
+    ASSERT_NEAR(rate_at(&config, 100, 0), 0.001);
 }
 
 static void warm_up_multiplies(void **state)
@@ -401,6 +421,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(periods_fall_due),
+        cmocka_unit_test(periods_are_over_in_spite_of_rounding),
         cmocka_unit_test(constant_and_step),
         cmocka_unit_test(exponential),
         cmocka_unit_test(cosine_and_one_cycle),
