@@ -90,6 +90,8 @@ static void refusals_say_why(void **state)
     d.head.dtype_activation = SEQLSTM_DTYPE_BFLOAT16;
     assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "bfloat16");
     d = lstm();
+    d.head.dtype_compute = SEQLSTM_DTYPE_FLOAT64;
+    assert_int_equal(ask(&d, "cpu:any").accepted, 1);
     d.head.dtype_compute = SEQLSTM_DTYPE_TF32;
     assert_no(&d, SEQLSTM_BIT_REFUSED_DTYPE, SEQLSTM_OPTION_DTYPE, "tf32");
     d = lstm();
@@ -277,6 +279,7 @@ static void estimates_count_products_and_moves(void **state)
     const union seqlstm_any_desc table = {
         .embedding = {.head = rh_head(SEQLSTM_OP_EMBEDDING, SEQLSTM_MODE_TRAINING), .vocabulary = 40, .features = 50}};
     const struct seqlstm_cost few = estimate(&dense, 3), many = estimate(&dense, 33), looked = estimate(&table, 33);
+    assert_true(few.forward_ns == 1000 + 3 * (40 + 50) * 4 + 40 * 50 * (3 + 2)); /* x, y and the products */
     assert_true(many.forward_ns - few.forward_ns >= 30.0 * 40 * 50);
     assert_true(looked.forward_ns < 33.0 * 40 * 50);
     assert_true(looked.backward_ns > 2 * looked.forward_ns && many.backward_ns > 2 * many.forward_ns);
