@@ -29,7 +29,7 @@ def try_version(python, wheel, folder):
     call(own, '-m', 'pip', 'install', '--quiet', wheel)
     version, library = call(own, '-c', FIND).split()
     assert library.startswith(folder), f'{library} is not that of the wheel'
-    for tests in ('test_package.py', 'test_predictors.py', 'test_arguments.py', 'test_steps.py'):
+    for tests in ('test_package.py', 'test_predictors.py', 'test_arguments.py', 'test_forms.py', 'test_steps.py'):
         call(own, HERE / tests, SEQLSTM_LIBRARY=library)
     call(own, HERE / 'fuzz_calls.py', '600')
     return f'{version}, {call(own, "-c", "import numpy; print(numpy.__version__)").strip()}'

@@ -36,7 +36,7 @@ struct server {
     int passes;                           /* ends of passes of the loop since then */
 };
 
-static void keep_request(void *context, struct seqlstm_http_request *request)
+static inline void keep_request(void *context, struct seqlstm_http_request *request)
 {
     struct server *server = context;
     pthread_mutex_lock(&server->lock);
@@ -47,7 +47,7 @@ static void keep_request(void *context, struct seqlstm_http_request *request)
     pthread_mutex_unlock(&server->lock);
 }
 
-static void count_pass(void *context)
+static inline void count_pass(void *context)
 {
     struct server *server = context;
     pthread_mutex_lock(&server->lock);
@@ -56,7 +56,7 @@ static void count_pass(void *context)
     pthread_mutex_unlock(&server->lock);
 }
 
-static void hold(struct server *server, bool holds)
+static inline void hold(struct server *server, bool holds)
 {
     pthread_mutex_lock(&server->lock);
     server->holds = holds;
@@ -64,7 +64,7 @@ static void hold(struct server *server, bool holds)
     pthread_mutex_unlock(&server->lock);
 }
 
-static struct seqlstm_http_request *take_request(struct server *server)
+static inline struct seqlstm_http_request *take_request(struct server *server)
 {
     pthread_mutex_lock(&server->lock);
     while (server->request == NULL)
@@ -75,14 +75,14 @@ static struct seqlstm_http_request *take_request(struct server *server)
     return request;
 }
 
-static void *run(void *context)
+static inline void *run(void *context)
 {
     struct server *server = context;
     server->status = http->run(server->http, NULL);
     return NULL;
 }
 
-static struct seqlstm_http_options make_options(struct server *server)
+static inline struct seqlstm_http_options make_options(struct server *server)
 {
     return (struct seqlstm_http_options){.struct_size = sizeof(struct seqlstm_http_options),
                                          .idle_seconds = 30,
@@ -94,7 +94,7 @@ static struct seqlstm_http_options make_options(struct server *server)
                                          .context = server};
 }
 
-static void start_with(struct server *server, const struct seqlstm_http_options *options)
+static inline void start_with(struct server *server, const struct seqlstm_http_options *options)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     *server = (struct server){.request = NULL};
@@ -106,13 +106,13 @@ static void start_with(struct server *server, const struct seqlstm_http_options 
     assert_int_equal(pthread_create(&server->loop, NULL, run, server), 0);
 }
 
-static void start(struct server *server)
+static inline void start(struct server *server)
 {
     const struct seqlstm_http_options options = make_options(server);
     start_with(server, &options);
 }
 
-static void stop(struct server *server)
+static inline void stop(struct server *server)
 {
     http->stop(server->http);
     pthread_join(server->loop, NULL);
@@ -123,7 +123,7 @@ static void stop(struct server *server)
     pthread_mutex_destroy(&server->lock);
 }
 
-static int connect_to(const struct server *server)
+static inline int connect_to(const struct server *server)
 {
     const struct sockaddr_in address = {.sin_family = AF_INET,
                                         .sin_port = htons(http->get_port(server->http)),
@@ -136,14 +136,14 @@ static int connect_to(const struct server *server)
     return client;
 }
 
-static void send_request(int client, const char *method, const char *version)
+static inline void send_request(int client, const char *method, const char *version)
 {
     char text[100];
     snprintf(text, sizeof text, "%s /parts HTTP/%s\r\nHost: localhost\r\n\r\n", method, version);
     assert_int_equal(send(client, text, strlen(text), 0), strlen(text));
 }
 
-static int ask(const struct server *server, const char *version)
+static inline int ask(const struct server *server, const char *version)
 {
     const int client = connect_to(server);
     send_request(client, "GET", version);
@@ -151,7 +151,7 @@ static int ask(const struct server *server, const char *version)
 }
 
 /* Reads up to what ends with `end`; NULL: up to the end of the connection. */
-static void read_up_to(int client, const char *end, char *out, size_t room)
+static inline void read_up_to(int client, const char *end, char *out, size_t room)
 {
     size_t bytes = 0;
     for (ssize_t more = 1; more > 0;) {
@@ -167,7 +167,7 @@ static void read_up_to(int client, const char *end, char *out, size_t room)
 }
 
 /* Takes the module that is named on the command line. */
-static bool open_http(int argc, char **argv)
+static inline bool open_http(int argc, char **argv)
 {
     void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
     http = module ? dlsym(module, SEQLSTM_HTTP_SYMBOL) : NULL;

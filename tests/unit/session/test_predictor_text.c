@@ -59,6 +59,8 @@ struct kept {
     float values[ROOM];
     int64_t count, records, rows[64];
     char texts[ROOM];
+    double scores[64];
+    int32_t score_count;
 };
 
 static seqlstm_status keep_values(void *context, int64_t record, const float *values, int64_t rows, int64_t features)
@@ -79,6 +81,7 @@ static seqlstm_status keep(void *context, const struct seqlstm_reply *answer)
     for (int64_t t = 0; t < answer->text_count; t++) {
         strncat(kept->texts, answer->texts[t].text, answer->texts[t].bytes);
         strcat(kept->texts, "\n");
+        kept->scores[kept->score_count++] = answer->texts[t].score;
     }
     return keep_values(context, answer->record, answer->values, answer->rows, answer->features);
 }
@@ -275,6 +278,27 @@ static void taggers_read_texts(void **state)
     seqlstm_close(session);
 }
 
+/* The limit of a decoder's texts is that of its sources. */
+static void check_long_sources(struct seqlstm_session *session)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_predictor_options options = SEQLSTM_PREDICTOR_OPTIONS_INIT;
+    struct seqlstm_predictor *predictor = NULL;
+    struct seqlstm_context *context = NULL;
+    const char *texts[] = {"1+2", "12+3", "12+34", "5+6"};
+    static struct kept kept;
+    options.steps = 4;
+    ok(seqlstm_predictor_open(session, &options, &predictor, &err), &err);
+    ok(seqlstm_context_open(predictor, &context, &err), &err);
+    assert_int_equal(seqlstm_predict_texts(context, texts, NULL, 4, keep, &kept, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "text 2 has 5 tokens, expected at most 4, the limit `steps` of the predictor");
+    assert_int_equal(kept.records, 0);
+    ok(seqlstm_predict_texts(context, texts, NULL, 2, keep, &kept, &err), &err);
+    assert_int_equal(kept.records, 2);
+    seqlstm_context_close(context);
+    seqlstm_predictor_close(predictor);
+}
+
 static void decoders_write_texts(void **state)
 {
     (void)state;
@@ -305,6 +329,11 @@ static void decoders_write_texts(void **state)
         if (sequences == 4)
             alone = kept;
         assert_string_equal(kept.texts, alone.texts);
+        assert_int_equal(kept.score_count, 6);
+        for (int t = 0; t < 6; t++) { /* of each text its own, the best first */
+            assert_true(fabs(kept.scores[t] - alone.scores[t]) <= 1e-5);
+            assert_true(t % 2 == 0 || kept.scores[t] < kept.scores[t - 1]);
+        }
         const float x[2] = {0};
         const int64_t lengths[1] = {1};
         float y[1];
@@ -312,6 +341,7 @@ static void decoders_write_texts(void **state)
         seqlstm_context_close(context);
         seqlstm_predictor_close(predictor);
     }
+    check_long_sources(session);
     seqlstm_close(session);
 }
 
