@@ -97,7 +97,7 @@ class Ids(Refusing):
         one = texts.predict('gr\u00fc\u00dfe good')
         self.assertEqual(one.shape, (2,))
         np.testing.assert_allclose(one, known[0], **CLOSE)
-        with self.assertRaisesRegex(seqlstm.DataError, 'texts:2: byte 0xed at offset 8 is not valid UTF-8'):
+        with self.assertRaisesRegex(seqlstm.DataError, 'texts:2: byte 0xed at offset 6 is not valid UTF-8'):
             texts.predict(['good', 'b\ud800d'])
         self.assertEqual(set(texts.evaluate('train')), {'loss', 'accuracy'})
 

@@ -50,8 +50,9 @@ static void read_text(struct part *whole, int32_t record, const struct sl_hypoth
     sl_batch_destroy(batch);
 }
 
+/* `sources`: of the longest source that was read beside it. */
 static void check_text(const char *name, const struct sl_attention_trace *trace, const struct sl_hypothesis *text,
-                       const struct seen *seen)
+                       const struct seen *seen, int64_t sources)
 {
     const int32_t *indices;
     const int32_t layers = sl_attention_trace_get_layers(trace, &indices);
@@ -68,11 +69,31 @@ static void check_text(const char *name, const struct sl_attention_trace *trace,
                     fail_msg("%s, layer %d, step %d, source step %d: %g is not %g", name, k, (int)t, (int)s,
                              (double)weights[s], (double)seen->weights[k][t][s]);
             }
-            for (int64_t s = seen->sources; s < SOURCES; s++) /* beyond a shorter source */
+            for (int64_t s = seen->sources; s < sources; s++) /* beyond a shorter source */
                 assert_true(weights[s] == 0);
             assert_true(seen->sources == 0 || fabs(sum - 1) <= 1e-5);
         }
     }
+}
+
+/* Of a smaller batch than the one before nothing else is left. */
+static void check_smaller(const char *name, struct part *whole, struct sl_decoder *decoder,
+                          const struct sl_batch *before)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int64_t k = 0;
+    while (source_lengths[before->sample[k]] != 3)
+        k++;
+    const int32_t record = (int32_t)before->sample[k];
+    struct sl_batch *alone = make_text(record, &(struct sl_hypothesis){.count = 0}, BEGIN);
+    struct seen seen;
+    ok(sl_decoder_run(decoder, alone, &err), &err);
+    for (int32_t r = 0; r < sl_decoder_count_results(decoder, 0); r++) {
+        const struct sl_hypothesis text = sl_decoder_get_result(decoder, 0, r);
+        read_text(whole, record, &text, &seen);
+        check_text(name, sl_decoder_find_trace(decoder), &text, &seen, 3);
+    }
+    sl_batch_destroy(alone);
 }
 
 static void weights_are_those_of_the_whole_model(void **state)
@@ -116,10 +137,11 @@ static void weights_are_those_of_the_whole_model(void **state)
                     const struct sl_hypothesis text = sl_decoder_get_result(decoder, k, r);
                     struct seen seen;
                     read_text(&whole, (int32_t)batch->sample[k], &text, &seen);
-                    check_text(cases[i].name, trace, &text, &seen);
+                    check_text(cases[i].name, trace, &text, &seen, SOURCES);
                     checked += seen.sources > 1;
                     several += seen.layers > 1;
                 }
+            check_smaller(cases[i].name, &whole, decoder, batch);
         }
         sl_batch_destroy(batch);
         sl_decoder_destroy(decoder);

@@ -8,6 +8,7 @@
 #include "oom.h"
 
 #include "decode/continuous.h"
+#include "decode/sample.h"
 
 enum { BEGIN = 0, END = 1, MOST = 3, MOST_ROWS = 8, BEAM = 3, WORDS = 24 };
 
@@ -350,17 +351,28 @@ static void what_a_decoder_has_written_is_counted(void **state)
             ends += best.ended;
             sl_batch_destroy(batch);
         }
-        const struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
+        struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
         assert_int_equal(totals.sequences, B);
         assert_int_equal(totals.tokens, tokens + ends);
         assert_true(totals.rows >= totals.tokens);
+        struct sl_batch *several = make_sources((const int32_t[]){2, 0, 3}, 3);
+        ok(sl_decoder_run(decoder, several, &err), &err);
+        sl_batch_destroy(several);
+        totals = sl_decoder_get_totals(decoder);
+        assert_int_equal(totals.sequences, B + 3);
+        if (configs[c].beam == 1) /* one row for each token and each end */
+            assert_int_equal(totals.rows, totals.tokens);
+        else
+            assert_true(totals.rows > totals.tokens);
         sl_decoder_destroy(decoder);
         const struct sl_graph *graph = sl_exec_get_graph(team.step.exec);
         struct sl_decode_config other = configs[c];
         const int64_t bytes = sl_decoder_count_bytes(graph, &configs[c], 5);
         assert_true((sl_decoder_count_bytes(graph, &configs[c], 50) > bytes) == (configs[c].max_length == 0));
         other.temperature = configs[c].temperature > 0 ? 0 : 0.5;
-        assert_true((sl_decoder_count_bytes(graph, &other, 5) > bytes) == (other.temperature > 0));
+        const int64_t more = graph->facts.envelope.sequences * (int64_t)(sizeof(int32_t) + sizeof(double)) +
+                             graph->facts.target.classes * (int64_t)sizeof(struct sl_sample_candidate);
+        assert_int_equal(sl_decoder_count_bytes(graph, &other, 5) - bytes, other.temperature > 0 ? more : -more);
     }
     close_team(&team);
 }

@@ -132,6 +132,21 @@ static void equals_are_in_order(void **state)
     assert_int_equal(sl_sample_draw(&rule, row, CLASSES, 0.999, scratch), 0);
 }
 
+/* A row whose every token is never drawn, or is impossible, still gives one of its tokens. */
+static void rows_without_a_choice(void **state)
+{
+    (void)state;
+    static const float none[CLASSES] = {0, 0, 1, 0, 0, 0};
+    struct sl_sample_candidate scratch[CLASSES];
+    const struct sl_never both = {{0, 1}, 2};
+    assert_int_equal(sl_sample_find_best(&both, none, 2), 0);
+    struct sl_sample_rule rule = {1, 0, 1, {{0, 1}, 2}};
+    assert_int_equal(sl_sample_draw(&rule, none, 2, 0.7, scratch), 0);
+    rule.never = (struct sl_never){{2}, 1};
+    for (int k = 0; k < CLASSES - 1; k++) /* the others have equal shares */
+        assert_int_equal(sl_sample_draw(&rule, none, CLASSES, (k + 0.5) / (CLASSES - 1), scratch), k < 2 ? k : k + 1);
+}
+
 /* Without a limit twice the source and ten; numbers that draw are in [0, 1) and differ by what they depend on. */
 static void limits_and_numbers(void **state)
 {
@@ -165,6 +180,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shares_are_those_of_the_formula),
         cmocka_unit_test(equals_are_in_order),
+        cmocka_unit_test(rows_without_a_choice),
         cmocka_unit_test(limits_and_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

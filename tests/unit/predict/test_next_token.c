@@ -110,6 +110,21 @@ static void draws(void **state)
         const int32_t token = sl_next_token_draw(&rule, probabilities, CLASSES, position, candidates);
         assert_true(token == 1 || token == 3);
     }
+    rule.top_k = 0;
+    rule.top_p = 0.64; /* of the likeliest two together */
+    for (uint32_t position = 0; position < 200; position++) {
+        const int32_t token = sl_next_token_draw(&rule, probabilities, CLASSES, position, candidates);
+        assert_true(token == 1 || token == 3);
+    }
+    static const float equals[CLASSES] = {0.1f, 0.4f, 0.05f, 0.05f, 0.4f};
+    int first = 0, last = 0; /* however small a temperature is, what is as likely is drawn as often */
+    rule = (struct sl_next_token_rule){.temperature = 1e-4, .top_p = 1, .key = rule.key};
+    for (uint32_t position = 0; position < 200; position++) {
+        const int32_t token = sl_next_token_draw(&rule, equals, CLASSES, position, candidates);
+        first += token == 1;
+        last += token == 4;
+    }
+    assert_true(first + last == 200 && first > 50 && last > 50);
 }
 
 int main(void)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bodies of requests, what is read of them, and the answers, as a whole: for models of every kind of input, without a
- * connection and without weights.
- */
+ * connection and without weights. */
 #include "data_fixture.h"
 
 #include <math.h>
@@ -34,6 +33,7 @@ static int setup(void **state)
     const int64_t letter_count = sl_vocabulary_get_size(sl_data_state_find_vocabulary(letters.state));
     models[VALUES] = (struct sl_served_model){
         .reads_steps = true, .gives_steps = true, .input_features = 2, .output_features = 3, .steps = 4};
+    models[VALUES].streams = true;
     models[ROWS] = (struct sl_served_model){.input_features = 1, .output_features = 1, .steps = 4};
     models[IDS] = (struct sl_served_model){.reads_ids = true,
                                            .reads_steps = true,
@@ -107,7 +107,7 @@ static void fill_results(struct sl_job *job)
         job->y[k] = k == 4 ? (float)NAN : (float)((k * 3) % 7) / 8 + 0.1f;
     for (int64_t k = 0; job->written && k < job->count; k++)
         if (k != 1) { /* the second text is empty */
-            job->written[k].text = strdup("a\n\"b\"");
+            job->written[k].text = strdup(k ? "c\n\"d\"" : "a\n\"b\"");
             job->written[k].bytes = 5;
         }
 }
@@ -228,6 +228,7 @@ static const struct {
     /* texts */
     {TEXTS, INPUTS(TEXT("[2]", "[\"a b\",\"c\"]"))},
     {TEXTS, INPUTS(TEXT("[2]", "[\"a zebra\",\"\"]"))},
+    {TEXTS, INPUTS(TEXT("[2]", "[\"\",\"c a\"]"))},
     {TEXTS, INPUTS(TEXT("[1]", "[\"a b c\"]"))},
     {TEXTS, INPUTS(TEXT("[1]", "[\"a b c a\"]"))},
     {TEXTS, INPUTS(TEXT("[2]", "[\"c\",\"a b c a b\"]"))},
@@ -280,6 +281,7 @@ static const struct {
     {VALUES, MORE(ONE, "\"parameters\":{\"sequence_id\":-1}")},
     {VALUES, MORE(ONE, "\"parameters\":{\"sequence_id\":1.5}")},
     {VALUES, MORE(ONE, "\"parameters\":{\"sequence_start\":true}")},
+    {VALUES, MORE(ONE, "\"parameters\":{\"sequence_end\":true}")},
     {VALUES, MORE(ONE, "\"parameters\":{\"sequence_id\":7,\"sequence_end\":1}")},
     {VALUES, MORE(ONE, "\"parameters\":{\"binary_data_output\":1}")},
     {VALUES, MORE(X("FP32", "[0,2]", "[]"), "\"parameters\":{\"sequence_id\":7}")},
@@ -288,9 +290,9 @@ static const struct {
 
 static void add_binaries(struct sl_buf *out)
 {
-    const float floats[] = {1, -2.5f};
+    const float floats[] = {1, -2.5f, 0.25f};
     const double doubles[] = {INFINITY, 0.1, 3.4e38, -3.5e38};
-    const int32_t small[] = {4, 0}, low[] = {-1, 0};
+    const int32_t small[] = {4, 0}, low[] = {-1, 0}, high[] = {70000, -70000};
     const int64_t large[] = {3, 1};
     const int64_t wide[] = {INT64_C(1) << 32 | 3, 1}, wide_length = INT64_C(1) << 32 | 2;
     const char text[] = "\x03\0\0\0a b\x00\0\0\0";
@@ -319,8 +321,10 @@ static void add_binaries(struct sl_buf *out)
     add_infer(out, DECODER, INPUTS(BINARY("text", "BYTES", "[2]", "11")), text, 11);
     add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[1]", "11")), text, 11);
     add_infer(out, DECODER, INPUTS(BINARY("text", "BYTES", "[1]", "11")), text, 11);
-    /* numbers of more than 32 bits */
-    add_infer(out, IDS, INPUTS(BINARY("x", "INT64", "[2]", "16")), wide, 16);
+    add_infer(out, VALUES, INPUTS(BINARY("x", "FP32", "[1,2]", "12")), floats, 12);
+    add_infer(out, VALUES, INPUTS(BINARY("x", "INT32", "[1,2]", "8")), high, 8);
+    add_infer(out, TEXTS, INPUTS(BINARY("text", "BYTES", "[2]", "10")), "\1\0\0\0a\1\0\0\0\xff", 10);
+    add_infer(out, IDS, INPUTS(BINARY("x", "INT64", "[2]", "16")), wide, 16); /* more than 32 bits */
     add_infer(out, VALUES, INPUTS(BINARY("x", "INT64", "[1,2]", "16")), wide, 16);
     add_infer(out, IDS, INPUTS(X("INT32", "[2]", "[1,2]") "," BINARY("lengths", "INT64", "[1]", "8")), &wide_length, 8);
     add_infer(out, IDS, INPUTS(X("INT64", "[2]", "[4294967297,2]")), "", 0);

@@ -206,6 +206,35 @@ static void test_the_end_token(void **state)
     end(&w);
 }
 
+/* A token may hold several stops: the text ends where the first of them begins, of whichever stop it is. */
+static void test_the_first_stop_of_a_token_counts(void **state)
+{
+    static const struct {
+        const char *stops[2], *text;
+    } cases[] = {
+        {{"n", NULL}, "ba"}, {{"a", "n"}, "b"}, {{"n", "a"}, "b"}, {{"s", "na"}, "ba"}, {{"nas", "anas"}, "ban"}};
+    struct world w;
+    (void)state;
+    begin(&w, "type: whitespace, specials: []", "bananas b\nb bananas\n");
+    const struct sl_vocabulary *vocabulary = sl_data_state_find_vocabulary(w.data.state);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        static int32_t begins;
+        for (w.completion.stop_count = 0; w.completion.stop_count < 2 && cases[k].stops[w.completion.stop_count];)
+            w.completion.stops[w.completion.stop_count] = (char *)(uintptr_t)cases[k].stops[w.completion.stop_count],
+            w.completion.stop_count++;
+        begins = sl_vocabulary_find(vocabulary, "b", 1);
+        w.prompt = (struct sl_prompt){&begins, 1};
+        reset(&w, 9);
+        draw(&w, sl_vocabulary_find(vocabulary, "bananas", 7));
+        assert_string_equal(w.choice.finish, "stop");
+        const char *found = sl_buf_text(&w.choice.text);
+        assert_string_equal(found + (*found == ' '), cases[k].text);
+        assert_int_equal(w.choice.fixed, w.choice.text.length_bytes);
+    }
+    w.completion.stop_count = 0;
+    end(&w);
+}
+
 /* Of any number of bytes, and beside stops that begin with the same ones. */
 static void test_characters_are_told_whole(void **state)
 {
@@ -281,6 +310,7 @@ int main(void)
         cmocka_unit_test(test_stops),
         cmocka_unit_test(test_no_stop_begins_in_the_prompt),
         cmocka_unit_test(test_the_end_token),
+        cmocka_unit_test(test_the_first_stop_of_a_token_counts),
         cmocka_unit_test(test_characters_are_told_whole),
         cmocka_unit_test(test_a_text_continues_the_end_of_its_prompt),
         cmocka_unit_test(test_what_is_no_number_is_refused),

@@ -364,6 +364,8 @@ static void older_versions_are_four_at_most(void **state)
     world.signs[2]++;
     world.next = versions[2];
     expect(PAUSES, "wake\n" TAKEN("2", "third"));
+    world.older[1] = 1; /* of one alone workers let go, too */
+    expect(PAUSES, "wake\n");
     world.older[1] = 0;
     expect(PAUSES, "");
     end(&follower);

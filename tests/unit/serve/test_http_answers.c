@@ -80,7 +80,7 @@ static void bodies_have_a_limit(void **state)
     stop(&server);
 }
 
-/* The status and all headers, in one piece and in parts. */
+/* The status and all headers, of a whole answer and of one in parts. */
 static void an_answer_has_its_status_and_all_headers(void **state)
 {
     static const struct seqlstm_http_header headers[] = {

@@ -151,6 +151,11 @@ static void sequences_of_a_request_count_each(void **state)
     expect(&window, 8, 8);
     sl_length_window_choose(&window, 4);
     expect(&window, 8, 9);
+    sl_length_window_add(&window, 4, 9); /* farther below, and not yet counted when 9 and 11 are chosen */
+    sl_length_window_choose(&window, 5);
+    expect(&window, 8, 11);
+    sl_length_window_choose(&window, 6);
+    expect(&window, 4, 11);
     sl_length_window_deinit(&window);
 }
 

@@ -69,6 +69,9 @@ static long long count_uses(const struct sl_served_model *model)
 static struct sl_model plain_model;
 static struct sl_predictor_limits asked;
 static int64_t longest;
+static const struct sl_session *opened[MODELS]; /* sessions, in their order */
+static int opened_count;
+static bool fails_to_open;
 
 const struct sl_model *__wrap_sl_session_get_model(const struct sl_session *session);
 const struct sl_model *__wrap_sl_session_get_model(const struct sl_session *session)
@@ -91,14 +94,54 @@ seqlstm_status __wrap_sl_served_model_open(struct sl_session *session, const cha
                                            const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                            struct seqlstm_error *err)
 {
-    (void)err;
-    assert_ptr_equal(session, &closed);
+    opened[opened_count++ % MODELS] = session;
     asked = *limits;
     *out = (struct sl_served_model){
         .name = name, .sequences = limits->sequences ? limits->sequences : 10, .uses = malloc(sizeof *out->uses)};
     assert_non_null(out->uses);
     atomic_init(&out->uses->count, 1);
+    if (fails_to_open)
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s cannot be served", name);
     return SEQLSTM_OK;
+}
+
+/* The sessions are the caller's, and stay open. */
+static void each_model_is_that_of_its_session(void **state)
+{
+    (void)state;
+    char sessions[MODELS];
+    struct sl_session *const all[MODELS] = {(void *)&sessions[2], (void *)&sessions[0], (void *)&sessions[1]};
+    const struct sl_server_request request = {
+        .sessions = all, .names = names, .count = MODELS, .close = close_session, .follow_context = &closed};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_models models;
+    closed = opened_count = 0;
+    assert_int_equal(sl_models_init(&models, &request, &err), SEQLSTM_OK);
+    assert_int_equal(opened_count, MODELS);
+    for (int m = 0; m < MODELS; m++) {
+        assert_ptr_equal(opened[m], all[m]);
+        assert_string_equal(models.newest[m]->name, names[m]);
+        assert_int_equal(models.newest[m]->slot, m);
+        assert_null(models.newest[m]->session);
+    }
+    sl_models_deinit(&models);
+    assert_int_equal(closed, 0);
+}
+
+/* Its session is closed all the same. */
+static void a_version_that_cannot_be_opened(void **state)
+{
+    (void)state;
+    const struct sl_models models = {.made = &made};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_served_model *model = NULL;
+    closed = 0;
+    fails_to_open = true;
+    assert_int_equal(sl_models_open(&models, 1, (struct sl_session *)&closed, &model, &err), SEQLSTM_UNSUPPORTED);
+    fails_to_open = false;
+    assert_string_equal(err.message, "a cannot be served");
+    assert_null(model);
+    assert_int_equal(closed, 1);
 }
 
 static void limits_are_those_of_the_request(void **state)
@@ -246,6 +289,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_those_of_the_request),
+        cmocka_unit_test(each_model_is_that_of_its_session),
+        cmocka_unit_test(a_version_that_cannot_be_opened),
         cmocka_unit_test_setup_teardown(names_and_paths_find_a_model, open_models, close_models),
         cmocka_unit_test_setup_teardown(older_versions_live_as_long_as_they_are_used, open_models, close_models),
     };

@@ -206,10 +206,10 @@ static void each_path_has_its_page(void **state)
                   "{\"object\":\"list\",\"data\":[" ENTRY("values") "," ENTRY("rows") "," ENTRY("wide-steps") "," ENTRY(
                       "wide-ends") "]}\n"},
                  {"/v1/models/rows", 200, json, ENTRY("rows")},
-                 {"/v1/models/row", 404, json, NULL},
-                 {"/v1/models/rows2", 404, json, NULL},
+                 {"/v1/models/row", 404, json, "{\"error\": {\"message\": \"there is nothing at this path"},
+                 {"/v1/models/rows2", 404, json, "{\"error\": {\"message\": \"there is nothing at this path"},
                  {"/v2", 200, json, "{\"name\":\"seqlstm\",\"version\":\""},
-                 {"/v2/", 404, json, NULL},
+                 {"/v2/", 404, json, "{\"error\": \"there is nothing at this path"},
                  {"/v2/models/rows", 200, json, "{\"name\":\"rows\",\"versions\":[\"1\"]"},
                  {"/v2/models/rows/versions/1", 200, json, "{\"name\":\"rows\",\"versions\":[\"1\"]"},
                  {"/v2/models/rows/ready", 200, json, ready},

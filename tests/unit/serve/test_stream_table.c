@@ -309,6 +309,53 @@ static void test_streams_that_are_not_used_end(void **state)
     sl_stream_table_deinit(&table);
 }
 
+/* Whichever number its token has: also where it would be looked for in the same place. */
+static void test_no_other_token_finds_a_stream(void **state)
+{
+    struct world *w = *state;
+    enum { OWNER = 5, TOKENS = 6 * SL_STREAM_BUCKETS };
+    struct sl_stream_table table;
+    sl_stream_table_init(&table, 2, 0, INT64_MAX);
+    release(&table, claim(&table, &w->versions[0], OWNER, "7", true, false));
+    for (int token = 0; token < TOKENS; token++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        bool waits;
+        struct sl_job *job = sl_job_create(&w->versions[0], NULL);
+        assert_non_null(job);
+        sl_served_model_hold(job->model);
+        job->stream_id = strdup("7");
+        job->token = token == OWNER ? TOKENS : token;
+        assert_int_equal(sl_stream_table_claim(&table, job, &waits, &err), SEQLSTM_INVALID_ARGUMENT);
+        sl_job_destroy(job);
+    }
+    release(&table, claim(&table, &w->versions[0], OWNER, "7", false, true));
+    sl_stream_table_deinit(&table);
+}
+
+/* Where all places are taken, those that are not used make room at once. */
+static void test_a_full_table_ends_what_is_not_used(void **state)
+{
+    struct world *w = *state;
+    struct sl_served_stream *streams[2];
+    struct sl_stream_table table;
+    sl_stream_table_init(&table, 2, 0, INT64_MAX);
+    for (int k = 0; k < 2; k++) {
+        struct sl_job *job = claim(&table, &w->versions[0], 0, k ? "b" : "a", true, false);
+        streams[k] = job->stream;
+        release(&table, job);
+    }
+    expect_refusal(&table, &w->versions[0], "c", true, SEQLSTM_UNAVAILABLE,
+                   "2 streams are open, and there may be no more");
+    table.idle_ns = 1000;
+    streams[0]->used_ns = 0;
+    streams[1]->used_ns = INT64_MAX;
+    release(&table, claim(&table, &w->versions[0], 0, "c", true, false));
+    expect_count(&table, 2, 1);
+    release(&table, claim(&table, &w->versions[0], 0, "b", false, true));
+    expect_count(&table, 1, 1);
+    sl_stream_table_deinit(&table);
+}
+
 /* What was never computed has no state to go on from. */
 static void test_a_first_request_that_is_not_computed_leaves_no_stream(void **state)
 {
@@ -390,6 +437,8 @@ int main(void)
         cmocka_unit_test(test_few_may_wait),
         cmocka_unit_test(test_those_that_wait_later_have_their_turns),
         cmocka_unit_test(test_streams_are_told_apart),
+        cmocka_unit_test(test_no_other_token_finds_a_stream),
+        cmocka_unit_test(test_a_full_table_ends_what_is_not_used),
         cmocka_unit_test(test_streams_that_are_not_used_end),
         cmocka_unit_test(test_a_first_request_that_is_not_computed_leaves_no_stream),
         cmocka_unit_test(test_each_request_begins_the_time_anew),

@@ -27,6 +27,11 @@ struct seqlstm_http_request {
     int32_t status;
 };
 
+#define REQUEST(said, waited, sequences)                                                                               \
+    {                                                                                                                  \
+        .name = said, .waited_ms = waited, .count = sequences                                                          \
+    }
+
 static char story[4000];
 
 static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -201,8 +206,9 @@ static void run_and_close(struct scene *scene)
 static void each_model_gets_what_it_has_room_for(void **state)
 {
     (void)state;
-    struct seqlstm_http_request a[] = {{"a0", 0, 1}, {"a1", 0, 2}, {"a2", 0, 1}, {"a3", 0, 5}},
-                                b[] = {{"b0", 0, 3}, {"b1", 0, 1}};
+    struct seqlstm_http_request a[] = {REQUEST("a0", 0, 1), REQUEST("a1", 0, 2), REQUEST("a2", 0, 1),
+                                       REQUEST("a3", 0, 5)};
+    struct seqlstm_http_request b[] = {REQUEST("b0", 0, 3), REQUEST("b1", 0, 1)};
     struct scene scene;
     open_scene(&scene);
     queue(&scene, 0, &a[0]);
@@ -226,22 +232,20 @@ static void each_model_gets_what_it_has_room_for(void **state)
 static void clients_that_have_left_are_not_computed(void **state)
 {
     (void)state;
-    struct seqlstm_http_request all[] = {{"short", 49, 1, true},
-                                         {"limit", 50, 1, true},
-                                         {"left", 51, 1, true},
-                                         {"long", 3000, 1, false},
-                                         {"gone", 90, 1, true}};
+    struct seqlstm_http_request all[] = {REQUEST("short", 49, 1), REQUEST("limit", 50, 1), REQUEST("left", 51, 1),
+                                         REQUEST("long", 3000, 1), REQUEST("gone", 90, 1)};
     struct scene scene;
     open_scene(&scene);
-    for (int k = 0; k < 5; k++)
+    for (int k = 0; k < 5; k++) {
+        all[k].gone = k != 3;
         queue(&scene, k == 4 ? 1 : 0, &all[k]);
+    }
     run_and_close(&scene);
-    assert_string_equal(
-        story, "A sees short\nA sees limit\nA sees left\nA sees long\nB sees gone\nA gets short\nA gets limit\n"
-               "ask for left\nleft: 499 {\"error\": \"the client has left\"}\n"
-               "ask for gone\ngone: 499 {\"error\": \"the client has left\"}\n"
-               "A computes\nA sees long\nA computes\nA sees long\nask for long\nA gets long\nA computes\nA computes\n"
-               "close A\nclose B\n");
+    assert_string_equal(story, "A sees short\nA sees limit\nA sees left\nA sees long\nB sees gone\n"
+                               "A gets short\nA gets limit\n"
+                               "ask for left\nleft: 499 {\"error\": \"the client has left\"}\n"
+                               "ask for gone\ngone: 499 {\"error\": \"the client has left\"}\n"
+                               "A computes\nA sees long\nask for long\nA gets long\nA computes\nclose A\nclose B\n");
     assert_int_equal(scene.serving.counters.gone, 2);
     assert_int_equal(scene.serving.counters.answered[4], 2);
     assert_true(scene.serving.counters.queued_s.sum > 3.0989 && scene.serving.counters.queued_s.sum < 3.0991);
@@ -251,7 +255,7 @@ static void clients_that_have_left_are_not_computed(void **state)
 static void versions_that_are_over_are_let_go(void **state)
 {
     (void)state;
-    struct seqlstm_http_request b[] = {{"b0", 0, 3}, {"b1", 0, 3}};
+    struct seqlstm_http_request b[] = {REQUEST("b0", 0, 3), REQUEST("b1", 0, 3)};
     struct scene scene;
     open_scene(&scene);
     queue(&scene, 1, &b[0]);
