@@ -5,15 +5,12 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <vector>
 
 #include "common/cuda_cast.h"
-#include "common/cuda_runtime.h"
 #include "seqlstm/ops.h"
-
-static void *stream;
+#include "emulated_tests.h"
 
 /* ---- number types ----------------------------------------------------------------------------------------------- */
 
@@ -258,25 +255,8 @@ static bool check_all_ranges()
 
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
-    const struct {
-        const char *name;
-        std::function<bool()> test;
-    } tests[] = {{"halves between neighbours", check_halves},
-                 {"all numbers of 16 bits", check_words},
-                 {"any number of elements", check_sizes},
-                 {"many ranges", check_all_ranges}};
-    int failed = 0, number = 0;
-    printf("1..%zu\n", sizeof tests / sizeof *tests);
-    for (const auto &test : tests) {
-        const bool good = test.test();
-        printf("%sok %d - %s\n", good ? "" : "not ", ++number, test.name);
-        failed += !good;
-    }
-    gpu_stream_destroy(0, stream);
-    return failed != 0;
+    return run_tests({{"halves between neighbours", check_halves},
+                      {"all numbers of 16 bits", check_words},
+                      {"any number of elements", check_sizes},
+                      {"many ranges", check_all_ranges}});
 }

@@ -2,15 +2,13 @@
 /* Layers on clusters and resident ones with more sequences than a block computes at a time, of different lengths, on
  * the emulated device against float64: in every turn another number of columns takes part, of which the last ones are
  * only a part of what a block computes at a time. */
-#include <functional>
-
 #include "step_layer.h"
 
 #include "cuda-generic/recurrent/cluster/cluster.h"
 #include "cuda-generic/recurrent/kernels/step.h"
 #include "cuda-generic/recurrent/resident/resident.h"
+#include "emulated_tests.h"
 
-static void *stream;
 static const float ones[SEQUENCES] = {1, 1, 1, 1};
 
 struct many_sequences : step_layer {
@@ -119,11 +117,6 @@ static bool check(const kind &k, const std::vector<int32_t> &active)
 
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
     enum { ROOM = 227 * 1024, SMALL_ROOM = 99 * 1024, LITTLE_ROOM = 64 * 1024 };
     static const kind kinds[] = {
         {"clusters", 0, CG_RESIDENT_BACKWARD, 16, ROOM},
@@ -136,15 +129,10 @@ int main()
         {"resident, little shared memory, parts", 16, CG_RESIDENT_SCATTER, 5, LITTLE_ROOM},
     };
     static const std::vector<int32_t> batches[] = {{150, 101, 37}, {70, 70, 1}};
-    const size_t all = sizeof kinds / sizeof *kinds;
-    int failed = 0, number = 0;
-    printf("1..%zu\n", 2 * all);
+    std::vector<emulated_test> tests;
     for (const kind &k : kinds)
-        for (const auto &active : batches) {
-            const bool good = check(k, active);
-            printf("%sok %d - %s, %d sequences\n", good ? "" : "not ", ++number, k.name, (int)active[0]);
-            failed += !good;
-        }
-    gpu_stream_destroy(0, stream);
-    return failed != 0;
+        for (const auto &active : batches)
+            tests.push_back(
+                {k.name + (", " + std::to_string(active[0])) + " sequences", [&] { return check(k, active); }});
+    return run_tests(tests);
 }

@@ -4,12 +4,11 @@
 #include <cmath>
 #include <cstdio>
 #include <cstring>
-#include <functional>
 #include <vector>
 
 #include "common/cuda_frame.h"
-#include "common/cuda_runtime.h"
 #include "seqlstm/ext/draft/frame.h"
+#include "emulated_tests.h"
 
 enum : uint32_t {
     SETTLED = SEQLSTM_BIT_ORDER_SETTLED,
@@ -22,8 +21,6 @@ enum : uint32_t {
 };
 /* Of three slots, the sixth step uses the last. The words of the second copy and of the states need many blocks. */
 enum { SLOTS = 3, STEPS = 5, SLOT = 2, SLOT_BYTES = 256, FEW = 9, MANY = 5003 };
-
-static void *stream;
 
 /* Everything that a frame names. The other slots hold orders with other numbers. */
 struct world {
@@ -284,22 +281,6 @@ static bool check_copies()
 
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
-    const struct {
-        const char *name;
-        std::function<bool()> test;
-    } tests[] = {{"the beginning of a step", check_begin}, {"the end of a step", check_end}, {"copies", check_copies}};
-    int failed = 0, number = 0;
-    printf("1..%zu\n", sizeof tests / sizeof *tests);
-    for (const auto &test : tests) {
-        const bool good = test.test();
-        printf("%sok %d - %s\n", good ? "" : "not ", ++number, test.name);
-        failed += !good;
-    }
-    gpu_stream_destroy(0, stream);
-    return failed != 0;
+    return run_tests(
+        {{"the beginning of a step", check_begin}, {"the end of a step", check_end}, {"copies", check_copies}});
 }

@@ -6,11 +6,10 @@
 #include <cstdio>
 #include <vector>
 
-#include "common/cuda_runtime.h"
 #include "cuda-generic/gemm/gemm.h"
 #include "seqlstm/ops.h"
+#include "emulated_tests.h"
 
-static void *stream;
 static uint64_t seed = 17;
 
 static float draw()
@@ -85,32 +84,26 @@ static bool check(const kind &k, int64_t m, int64_t n, int64_t depth, int form)
     return true;
 }
 
+/* Small and large tiles, one and several of each; few rows, few columns; a depth below and above a slice. */
+static bool check_kind(const kind &k)
+{
+    static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 50}, {19, 70, 37}, {70, 13, 67}, {67, 66, 90}};
+    bool good = true;
+    for (const auto &s : sizes)
+        for (int form = 0; form < FORMS; form++)
+            good = check(k, s[0], s[1], s[2], form) && good;
+    return check(k, 330, 410, 20, BIAS) && good; /* large tiles where parts are not asked for */
+}
+
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
     static const kind kinds[] = {{"float32", SEQLSTM_DTYPE_FLOAT32, 0, 0},
                                  {"three float16 products", SEQLSTM_DTYPE_FLOAT32, 1, 0x1p-22},
                                  {"tf32", SEQLSTM_DTYPE_TF32, 0, 0x1p-11},
                                  {"bfloat16", SEQLSTM_DTYPE_BFLOAT16, 0, 0x1p-8},
                                  {"float16", SEQLSTM_DTYPE_FLOAT16, 0, 0x1p-11}};
-    /* Small and large tiles, one and several of each; few rows, few columns; a depth below and above a slice. */
-    static const int64_t sizes[][3] = {{1, 1, 1}, {5, 9, 50}, {19, 70, 37}, {70, 13, 67}, {67, 66, 90}};
-    const size_t all = sizeof kinds / sizeof *kinds;
-    int failed = 0;
-    printf("1..%zu\n", all);
-    for (size_t k = 0; k < all; k++) {
-        bool good = true;
-        for (const auto &s : sizes)
-            for (int form = 0; form < FORMS; form++)
-                good = check(kinds[k], s[0], s[1], s[2], form) && good;
-        good = check(kinds[k], 330, 410, 20, BIAS) && good; /* large tiles where parts are not asked for */
-        printf("%sok %zu - %s\n", good ? "" : "not ", k + 1, kinds[k].name);
-        failed += !good;
-    }
-    gpu_stream_destroy(0, stream);
-    return failed != 0;
+    std::vector<emulated_test> tests;
+    for (const kind &k : kinds)
+        tests.push_back({k.name, [&] { return check_kind(k); }});
+    return run_tests(tests);
 }

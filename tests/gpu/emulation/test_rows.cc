@@ -4,17 +4,15 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
-#include <functional>
 #include <vector>
 
-#include "common/cuda_runtime.h"
 #include "cuda-generic/rows/flat.h"
 #include "cuda-generic/rows/rows.h"
 #include "seqlstm/ops.h"
+#include "emulated_tests.h"
 
 typedef std::vector<float> floats;
 
-static void *stream;
 static uint64_t seed = 11;
 
 static float draw()
@@ -378,28 +376,11 @@ static bool check_losses()
 
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
-    const struct {
-        const char *name;
-        std::function<bool()> test;
-    } tests[] = {{"sums of columns", check_column_sums},
-                 {"rows that are added to their targets", check_gather_back},
-                 {"sums of squares", check_squares},
-                 {"layer norm", check_norm},
-                 {"softmax", check_softmax},
-                 {"the largest", check_top_k},
-                 {"losses", check_losses}};
-    int failed = 0, number = 0;
-    printf("1..%zu\n", sizeof tests / sizeof *tests);
-    for (const auto &test : tests) {
-        const bool good = test.test();
-        printf("%sok %d - %s\n", good ? "" : "not ", ++number, test.name);
-        failed += !good;
-    }
-    gpu_stream_destroy(0, stream);
-    return failed != 0;
+    return run_tests({{"sums of columns", check_column_sums},
+                      {"rows that are added to their targets", check_gather_back},
+                      {"sums of squares", check_squares},
+                      {"layer norm", check_norm},
+                      {"softmax", check_softmax},
+                      {"the largest", check_top_k},
+                      {"losses", check_losses}});
 }

@@ -7,11 +7,9 @@
 #include <functional>
 #include <vector>
 
-#include "common/cuda_runtime.h"
 #include "cuda-generic/gemm/gemm.h"
 #include "seqlstm/ops.h"
-
-static void *stream;
+#include "emulated_tests.h"
 
 /* C [m, n] = A B. `kind`: which of x W', dz W and dz' x it is. */
 struct problem {
@@ -135,18 +133,10 @@ static bool check_special(float special_a, float special_b)
 
 int main()
 {
-    gpu_device devices[GPU_DEVICES_MAX];
-    uint32_t count = 0;
-    if (gpu_runtime_open(devices, &count, nullptr) != SEQLSTM_OK ||
-        gpu_stream_create(0, &stream, nullptr) != SEQLSTM_OK)
-        return 1;
     const auto one = [](int64_t) { return 1.0f; };
     const auto size = [](float x) { return [x](int64_t) { return x; }; };
     const auto falling = [](int64_t i) { return ldexpf(1.0f, -(int)i); };
-    const struct {
-        const char *name;
-        std::function<bool()> test;
-    } tests[] = {
+    return run_tests({
         {"values around 1", [&] { return check_sizes(one, one); }},
         {"tiny gradients", [&] { return check_sizes(size(1e-30f), one); }},
         {"gradients below 2^-112, large weights", [&] { return check_sizes(size(1e-36f), size(1e9f)); }},
@@ -158,14 +148,5 @@ int main()
         {"infinities in both", [] { return check_special(-INFINITY, INFINITY); }},
         {"NaN", [] { return check_special(NAN, 0); }},
         {"a value near the end of float32", [] { return check_special(3e38f, 0); }},
-    };
-    int failed = 0, number = 0;
-    printf("1..%d\n", (int)(sizeof tests / sizeof *tests));
-    for (const auto &one_test : tests) {
-        const bool good = one_test.test();
-        failed += !good;
-        printf("%sok %d - %s\n", good ? "" : "not ", ++number, one_test.name);
-    }
-    gpu_stream_destroy(0, stream);
-    return failed > 0;
+    });
 }
