@@ -55,7 +55,7 @@ static struct seqlstm_instance *open_with(const char *key, const char *value, se
     said_level = said_count = 0;
     const seqlstm_status status = table->open(&services, settings, key != NULL ? 2 : 0, &instance, err);
     if (status != expected)
-        fail_msg("%s=%s: status %d, %s", key, value, (int)status, err->message);
+        fail_msg("%s=%s: status %d, %s", key != NULL ? key : "", value != NULL ? value : "", (int)status, err->message);
     return instance;
 }
 
