@@ -10,22 +10,19 @@
 #include "predict/predictor_private.h"
 #include "predict/records.h"
 
-/* What ends a record in the format of the training data; NULL: its records are no texts. */
+/* What ends a record: that of `conll` is several lines, all other texts are lines. NULL: records are no texts. */
 static const char *find_ending(const struct sl_predictor_request *made)
 {
     const struct sl_data_facts *facts = sl_data_state_get_facts(made->state);
     if (facts->input.kind != SL_FIELD_IDS && facts->source.kind != SL_FIELD_IDS)
         return NULL;
     switch (made->model->data.splits[SL_SPLIT_TRAIN].type) {
-    case SL_SOURCE_TEXT:
-    case SL_SOURCE_LINES:
-    case SL_SOURCE_TOKENS:
-    case SL_SOURCE_GENERATOR:
-        return "\n";
     case SL_SOURCE_CONLL:
         return "\n\n";
-    default:
+    case SL_SOURCE_NPY:
         return NULL;
+    default:
+        return "\n";
     }
 }
 
@@ -92,8 +89,11 @@ seqlstm_status sl_text_input_open(const struct sl_context *context, const char *
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model reads %s, not texts",
                      ending ? "one stream of tokens" : sl_source_type_get_name(made->model->data.splits[0].type));
     SEQLSTM_TRY(join(ending, texts, bytes, count, &out->file, err));
-    const struct sl_input_request input = {
-        .data = out->file.data, .data_bytes = out->file.length_bytes, .name = "texts"};
+    const enum sl_source_type type = made->model->data.splits[SL_SPLIT_TRAIN].type;
+    const struct sl_input_request input = {.data = out->file.data,
+                                           .data_bytes = out->file.length_bytes,
+                                           .lines = type == SL_SOURCE_CSV || type == SL_SOURCE_TSV,
+                                           .name = "texts"};
     SEQLSTM_TRY(sl_dataset_open_input(made->model, made->state, &input, &out->data, err));
     return check(context->predictor, out->data, count, err);
 }

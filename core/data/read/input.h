@@ -3,6 +3,7 @@
 #ifndef SL_DATA_READ_INPUT_H
 #define SL_DATA_READ_INPUT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -11,8 +12,9 @@
 /* Inputs to predict, in place of the files of a split. */
 struct sl_input_request {
     const char *path; /* "-": standard input, to its end; NULL: `data` */
-    const void *data; /* borrowed for the call */
+    const void *data; /* in UTF-8; borrowed for the call */
     size_t data_bytes;
+    bool lines;                           /* each line is a record, whatever the files of the model are */
     const char *name;                     /* of `data` in messages; NULL: "input" */
     const struct sl_string_list *columns; /* tables: columns that are passed on; NULL: none */
     const char *lengths;                  /* npy: a file with the real steps of each sequence; NULL: all */

@@ -126,7 +126,7 @@ seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t 
     }
     if (status == SEQLSTM_OK && bytes == 0 && !input)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s: the file is empty", own_name);
-    if (status == SEQLSTM_OK && read->source->encoding == SL_ENCODING_LATIN_1)
+    if (status == SEQLSTM_OK && path && read->source->encoding == SL_ENCODING_LATIN_1)
         status = from_latin_1(&text, &bytes, err);
     if (status == SEQLSTM_OK && bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
         bytes -= 3;

@@ -6,8 +6,8 @@
 
 static seqlstm_status read_by_type(const struct sl_read *read, struct sl_raw *out, struct seqlstm_error *err)
 {
-    bool pairs = read->model->data.pairs;
-    switch (read->source->type) {
+    const bool pairs = read->model->data.pairs, lines = read->input && read->input->lines;
+    switch (lines ? SL_SOURCE_LINES : read->source->type) {
     case SL_SOURCE_TEXT:
     case SL_SOURCE_LINES:
         return pairs ? sl_raw_read_pairs(read, out, err) : sl_raw_read_text(read, out, err);

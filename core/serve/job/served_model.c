@@ -9,18 +9,13 @@
 enum { TEXT_STEPS = 65536 }; /* by default */
 
 /* Each text counts as one row: `rows` limits the tokens of a batch inside the predictor. */
-static seqlstm_status describe_decoder(struct sl_served_model *out, struct seqlstm_error *err)
+static void describe_decoder(struct sl_served_model *out)
 {
     const struct sl_envelope *envelope = &sl_predictor_find_graph(out->predictor, SL_USE_ENCODER)->facts.envelope;
     out->decodes = out->reads_text = true;
     out->input_features = out->output_features = 1;
     out->steps = envelope->source_steps;
     out->sequences = out->rows = envelope->sequences;
-    if (sl_predictor_reads_texts(out->predictor))
-        return SEQLSTM_OK;
-    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED,
-                 "%s writes texts but reads none, so it cannot be served; use `seqlstm predict`, which reads its files",
-                 out->name);
 }
 
 seqlstm_status sl_served_model_open(struct sl_session *session, const char *name,
@@ -35,8 +30,10 @@ seqlstm_status sl_served_model_open(struct sl_session *session, const char *name
     SEQLSTM_TRY(sl_session_open_predictor(session, limits, &out->predictor, err));
     out->state = sl_session_find_data_state(session);
     const struct sl_data_facts *facts = sl_data_state_get_facts(out->state);
-    if (sl_predictor_decodes(out->predictor))
-        return describe_decoder(out, err);
+    if (sl_predictor_decodes(out->predictor)) {
+        describe_decoder(out);
+        return SEQLSTM_OK;
+    }
     const struct sl_envelope *envelope = &sl_predictor_find_graph(out->predictor, SL_USE_WHOLE)->facts.envelope;
     out->reads_ids = facts->input.kind == SL_FIELD_IDS;
     out->reads_steps = facts->input.on_steps;

@@ -19,7 +19,7 @@ struct sl_load_bodies {
 
 /* `count` requests of one sequence each, drawn from the test split, or else the training data. Values are random: time
  * does not depend on them. `name`: of the model on the server; `host`: for the header. Errors: those of reading the
- * data; UNSUPPORTED: the model writes texts but reads none; NO_MEMORY. */
+ * data; UNSUPPORTED: the decoder's data are no texts; NO_MEMORY. */
 seqlstm_status sl_load_bodies_init(struct sl_load_bodies *bodies, struct sl_session *session, const char *name,
                                    const char *host, int64_t count, uint64_t seed, struct seqlstm_error *err);
 void sl_load_bodies_deinit(struct sl_load_bodies *bodies);

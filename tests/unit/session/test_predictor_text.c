@@ -264,6 +264,22 @@ static void classifiers_read_texts(void **state)
     seqlstm_close(session);
 }
 
+/* Columns of a table: what a cell holds is asked for without the quotes of the file, and in UTF-8. */
+static void models_of_tables_read_texts(void **state)
+{
+    (void)state;
+    write_file("train.csv",
+               "kind,words\ngood,a good film\nbad,\"a bad, \"\"bad\"\" film\"\ngood,fine\nbad,dull \xe9t\xe9\n");
+    struct seqlstm_session *session =
+        train("seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  text: words\n  label: kind\n  encoding: latin-1\n"
+              "  tokenizer: {type: whitespace, specials: [unk]}\n  train: {file: train.csv}\n  batch_size: 2\nmodel:\n"
+              "  - {type: embedding, dim: 4}\n  - {type: lstm, units: 5}\n"
+              "  - {type: dense, units: from_target, activation: softmax}\n" TAIL);
+    const char *texts[] = {"good film", "bad, \"bad\"", "dull \xc3\xa9t\xc3\xa9", "a,\tb"};
+    compare(session, "words\ngood film\n\"bad, \"\"bad\"\"\"\ndull \xe9t\xe9\n\"a,\tb\"\n", texts, 4);
+    seqlstm_close(session);
+}
+
 static void taggers_read_texts(void **state)
 {
     (void)state;
@@ -345,12 +361,50 @@ static void decoders_write_texts(void **state)
     seqlstm_close(session);
 }
 
+/* Pairs of columns, and the same pairs in two files. */
+static void decoders_of_tables_write_texts(void **state)
+{
+    (void)state;
+    static const char *const data[] = {
+        "  type: tsv\n  source: from\n  target: to\n  train: {file: pairs.tsv}\n",
+        "  type: lines\n  train: {source: from.txt, target: to.txt}\n",
+    };
+    const char *texts[] = {"a b c", "c", "b \"b"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct kept kept[2] = {{.count = 0}};
+    write_file("pairs.tsv", "to\tfrom\nc b a\ta b c\nb \"b\t\"b b\na c\tc a\n");
+    write_file("from.txt", "a b c\n\"b b\nc a\n");
+    write_file("to.txt", "c b a\nb \"b\na c\n");
+    for (int k = 0; k < 2; k++) {
+        char model[1024];
+        snprintf(model, sizeof model,
+                 "seqlstm: 1\nseed: 1\ndata:\n%s  tokenizer: {type: whitespace}\n  batch_size: 2\nmodel:\n"
+                 "  encoder:\n    - {type: embedding, dim: 4}\n    - {type: lstm, units: 6}\n"
+                 "  decoder:\n    - {type: embedding, dim: 4}\n    - {type: lstm, units: 6, return_sequences: true}\n"
+                 "    - {type: output, activation: softmax}\ndecode: {beam: 2, n_best: 2, max_length: 4}\n" TAIL,
+                 data[k]);
+        struct seqlstm_session *session = train(model);
+        struct seqlstm_predictor *predictor = open(session, 4, NULL);
+        struct seqlstm_context *context = NULL;
+        ok(seqlstm_context_open(predictor, &context, &err), &err);
+        ok(seqlstm_predict_texts(context, texts, NULL, 3, keep, &kept[k], &err), &err);
+        assert_int_equal(kept[k].records, 3);
+        seqlstm_context_close(context);
+        seqlstm_predictor_close(predictor);
+        seqlstm_close(session);
+    }
+    assert_true(strlen(kept[0].texts) > 6);
+    assert_string_equal(kept[0].texts, kept[1].texts);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(classifiers_read_texts),
+        cmocka_unit_test(models_of_tables_read_texts),
         cmocka_unit_test(taggers_read_texts),
         cmocka_unit_test(decoders_write_texts),
+        cmocka_unit_test(decoders_of_tables_write_texts),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
