@@ -9,8 +9,7 @@
 /* A number of ranks, or `none`. */
 static void read_ranks(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
-    static const struct sl_option number = {.key = "data", .kind = SL_VALUE_INT, .min = 1, .max = SL_RANKS_MOST};
-    (void)option;
+    const struct sl_option number = {.key = option->key, .kind = SL_VALUE_INT, .min = 1, .max = SL_RANKS_MOST};
     if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "none") == 0)
         *(int64_t *)field = 1;
     else

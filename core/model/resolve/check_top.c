@@ -57,8 +57,7 @@ static void warn_of_growth(struct sl_reader *reader, const struct sl_model *mode
 void sl_model_check_top(struct sl_reader *reader, const struct sl_node *root, const struct sl_model *model)
 {
     const struct sl_node *version = sl_node_find(root, "seqlstm");
-    if (version != NULL && version->kind == SL_NODE_SCALAR && model->version != 1 &&
-        (model->version != 0 || strcmp(version->text, "0") == 0))
+    if (version != NULL && !version->refused && !sl_node_is_null(version) && model->version != 1)
         sl_reader_report(reader, "E0301", version->place,
                          reader->saved && model->version > 1 ? "use the newer version of seqlstm that wrote this run"
                                                              : "write `seqlstm: 1`",

@@ -71,7 +71,7 @@ static void add_settings(struct sl_buf *out, const char *title, const char *text
         fail_msg("%s", sl_buf_text(&base.text));
     dump_model(&before, base.model);
     for (const char *line = text; (line = strstr(line, "\n# set ")) != NULL;) {
-        char set[200];
+        char set[600];
         line += strlen("\n# set ");
         snprintf(set, sizeof set, "%.*s", (int)strcspn(line, "\n"), line);
         const struct sl_override override = {"--set", set};
