@@ -71,6 +71,7 @@ static int32_t find_output(const struct sl_graph *graph, const struct sl_node *n
         [SEQLSTM_OP_POOL] = SEQLSTM_SLOT_UNARY_Y,
         [SEQLSTM_OP_MERGE] = SEQLSTM_SLOT_MERGE_Y,
         [SEQLSTM_OP_ATTENTION] = SEQLSTM_SLOT_ATTENTION_CONTEXT,
+        [SEQLSTM_OP_GATHER] = SEQLSTM_SLOT_GATHER_Y,
     };
     uint32_t op = node->desc.head.op;
     if (op == SEQLSTM_OP_LOSS || op == SEQLSTM_OP_DENSE_LOSS)

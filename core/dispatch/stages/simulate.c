@@ -122,18 +122,29 @@ static void run(struct simulation *s, int32_t stage, int32_t first, int32_t end,
         s->done[stage] += sum_once(s, first, end, true);
 }
 
+static void set_pieces(struct simulation *s, double ns)
+{
+    for (int32_t p = 0; p < s->times->pieces; p++)
+        s->pieces[p] = ns;
+}
+
+/* A unit begins when all pieces of the one before it have ended. */
+static void wait_for_pieces(struct simulation *s)
+{
+    double last = 0;
+    for (int32_t p = 0; p < s->times->pieces; p++)
+        last = later(last, s->pieces[p]);
+    set_pieces(s, last);
+}
+
 /* A stage runs calls on all steps. */
 static void run_whole(struct simulation *s, int32_t stage, double ns)
 {
-    double begin = s->done[stage];
-    for (int32_t p = 0; p < s->times->pieces; p++)
-        begin = later(begin, s->pieces[p]);
-    s->done[stage] = begin + ns;
-    for (int32_t p = 0; p < s->times->pieces; p++)
-        s->pieces[p] = s->done[stage];
+    s->done[stage] = later(s->done[stage], s->pieces[0]) + ns;
+    set_pieces(s, s->done[stage]);
 }
 
-static void run_unit(struct simulation *s, const struct sl_unit *unit, int32_t stage, bool backward)
+static void run_stage(struct simulation *s, const struct sl_unit *unit, int32_t stage, bool backward)
 {
     const int32_t *bounds = s->pipeline->bounds;
     const int32_t first = unit->first > bounds[stage] ? unit->first : bounds[stage];
@@ -145,39 +156,43 @@ static void run_unit(struct simulation *s, const struct sl_unit *unit, int32_t s
         run_whole(s, stage, sum_piece(s, first, end, 0, backward) + sum_once(s, first, end, backward));
 }
 
-static bool has_open(const struct simulation *s, const struct sl_unit *unit)
+static void run_unit(struct simulation *s, const struct sl_unit *unit, bool backward)
 {
-    return s->open >= unit->first && s->open < unit->end;
+    const int32_t stages = s->pipeline->stages;
+    wait_for_pieces(s);
+    for (int32_t k = 0; k < stages; k++)
+        run_stage(s, unit, backward ? stages - 1 - k : k, backward);
 }
 
-/* The units of the plan. The open call joins those beside it that run in pieces. */
+/* The units of the plan. That of the open call joins those beside it that run in pieces. */
 static int32_t list_units(const struct simulation *s, struct sl_unit *units)
 {
     const int32_t calls = s->plan->call_count;
     int32_t count = 0;
+    bool opened = false; /* by the open call: the unit before */
     for (int32_t c = 0; c < calls; c = units[count - 1].end) {
         struct sl_unit unit = sl_plan_find_unit(s->plan->graph, s->plan->calls, calls, c);
         struct sl_unit *before = count > 0 ? &units[count - 1] : NULL;
-        unit.pieced |= has_open(s, &unit);
-        if (before && before->pieced && unit.pieced && (has_open(s, &unit) || has_open(s, before)))
+        const bool opens = s->open >= unit.first && s->open < unit.end;
+        unit.pieced |= opens;
+        if (before && before->pieced && unit.pieced && (opens || opened))
             before->end = unit.end;
         else
             units[count++] = unit;
+        opened = opens;
     }
     return count;
 }
 
 static double simulate(struct simulation *s)
 {
-    const int32_t stages = s->pipeline->stages, count = list_units(s, s->units);
+    const int32_t count = list_units(s, s->units);
     double last = 0;
     for (int32_t u = 0; u < count; u++)
-        for (int32_t stage = 0; stage < stages; stage++)
-            run_unit(s, &s->units[u], stage, false);
+        run_unit(s, &s->units[u], false);
     for (int32_t u = count - 1; u >= 0; u--)
-        for (int32_t stage = stages - 1; stage >= 0; stage--)
-            run_unit(s, &s->units[u], stage, true);
-    for (int32_t stage = 0; stage < stages; stage++)
+        run_unit(s, &s->units[u], true);
+    for (int32_t stage = 0; stage < s->pipeline->stages; stage++)
         last = later(last, s->done[stage]);
     return last;
 }

@@ -172,6 +172,14 @@ static const struct {
     {"a forced backend that accepts two layers together", "", "r12b rb rb r1b", {{0}}, "fake-a", "12 - - 1"},
     {"a forced backend that accepts one of two layers", "", "rb r12b rb rb", {{0}}, "fake-a", "rb 12 rb -"},
     {"a pin is stronger than a forced backend", "pin: {a: fake-b}", NULL, {{0}}, "fake-a", "b 12 12 12"},
+    {"a pin of one of two layers is stronger than a forced backend that runs them together",
+     "pin: {out: reference}",
+     NULL,
+     {{0}},
+     "fake-a",
+     "12 12 r 12"},
+    {"a forced backend that accepts the last of two layers", "", "rb rb r12b rb", {{0}}, "fake-a", "rb rb 12 -"},
+    {"what another phase leaves out is not forced", "", NULL, {{"a", "fake-b", "", EVALUATE}}, "fake-a", "b 12 12 12"},
     {"a stored choice, too", "", NULL, {{"a", "fake-b", "", TRAIN}}, "fake-a", "b 12 12 12"},
 };
 
@@ -240,6 +248,33 @@ static void quantized_layers_are_free(void **state)
         .graph = &w.graph, .registry = registry, .stored = stored, .stored_count = 3};
     ok(sl_subgraphs_constrain(&w.subgraphs, &request, &err), &err);
     assert_string_equal(list_left(&w), "r12b b r -");
+    assert_null(w.items[0].pin);
+    assert_string_equal(w.items[1].pin, "fake-b"); /* as if it were pinned, but nowhere in the model file */
+    assert_int_equal(w.items[1].pin_place.line, 0);
+    close_world(&w);
+}
+
+/* The beginning of a name is another name; and a pin brings nothing back. */
+static void pins_name_one_backend_and_leave_out_the_rest(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    open_world(&w, "pin: {a: fake-a}", NULL);
+    const struct sl_plan_request request = {.graph = &w.graph, .registry = registry};
+    w.candidates[0][1].excluded = true;
+    ok(sl_subgraphs_constrain(&w.subgraphs, &request, &err), &err);
+    assert_string_equal(list_left(&w), "2 r12b r12b r12b");
+    close_world(&w);
+    open_world(&w, "", NULL);
+    struct sl_plan_choice stored = {"a", "fake", "", TRAIN};
+    const struct sl_plan_request replay = {
+        .graph = &w.graph, .registry = registry, .stored = &stored, .stored_count = 1};
+    assert_int_equal(sl_subgraphs_constrain(&w.subgraphs, &replay, &err), SEQLSTM_UNAVAILABLE);
+    assert_string_equal(err.message, "the backend `fake` is not loaded; `seqlstm backends -v` shows why");
+    stored.phase = EVALUATE;
+    ok(sl_subgraphs_constrain(&w.subgraphs, &replay, &err), &err);
+    assert_string_equal(list_left(&w), "r12b r12b r12b r12b");
     close_world(&w);
 }
 
@@ -372,6 +407,7 @@ int main(void)
         cmocka_unit_test(pins_that_cannot_be_followed),
         cmocka_unit_test(refusals_are_in_order),
         cmocka_unit_test(quantized_layers_are_free),
+        cmocka_unit_test(pins_name_one_backend_and_leave_out_the_rest),
         cmocka_unit_test(the_other_plan_keeps_no_comparison),
         cmocka_unit_test(comparisons_of_stored_plans),
     };

@@ -29,6 +29,8 @@ static struct {
     int64_t now_ns, run_ns; /* what a run takes on the clock */
     int whole_runs;
     double whole_ms[2]; /* of the cheapest plan and of the second */
+    seqlstm_status whole_status;
+    int64_t whole_run_ns; /* what it takes on the clock */
 } lab;
 
 int64_t __wrap_sl_clock_ns(void);
@@ -74,11 +76,13 @@ seqlstm_status __wrap_sl_timing_run(const struct sl_timing_request *request, str
 static seqlstm_status time_whole_steps(const struct sl_whole_steps_request *request, double out_ns[2],
                                        struct seqlstm_error *err)
 {
-    (void)err;
     assert_true(request->plans[0]->call_count > 0 && request->plans[1]->call_count > 0);
     lab.whole_runs++;
+    lab.now_ns += lab.whole_run_ns;
     for (int w = 0; w < 2; w++)
         out_ns[w] = lab.whole_ms[w] * 1e6;
+    if (lab.whole_status != SEQLSTM_OK)
+        SEQLSTM_FAIL(err, lab.whole_status, "the steps broke");
     return SEQLSTM_OK;
 }
 
@@ -147,9 +151,9 @@ static void forget(struct world *w)
     memset(&lab, 0, sizeof lab);
 }
 
-static struct sl_plan *plan_with(struct world *w, bool measure, double seconds, bool whole)
+static seqlstm_status try_plan(struct world *w, bool measure, double seconds, bool whole, struct sl_plan **out_plan,
+                               struct seqlstm_error *err)
 {
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_tuning tuning = {.profiles = &w->profiles,
                                      .cache = w->cache,
                                      .measure = measure,
@@ -157,8 +161,14 @@ static struct sl_plan *plan_with(struct world *w, bool measure, double seconds, 
                                      .time_whole_steps = whole ? time_whole_steps : NULL};
     const struct sl_plan_request request = {
         .graph = w->graph, .registry = w->registry, .tuning = &tuning, .threads = 1};
+    return sl_plan_create(&request, out_plan, err);
+}
+
+static struct sl_plan *plan_with(struct world *w, bool measure, double seconds, bool whole)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_plan *plan = NULL;
-    ok(sl_plan_create(&request, &plan, &err), &err);
+    ok(try_plan(w, measure, seconds, whole, &plan, &err), &err);
     return plan;
 }
 
@@ -405,6 +415,143 @@ static void whole_steps_are_left_where_they_say_nothing(void **state)
     sl_plan_destroy(plan);
 }
 
+/* Two plans that differ in the fourth layer or in the last one, whichever two backends they are of: what is kept of
+ * each is found again as its own, and in whole nanoseconds. */
+static void each_of_two_plans_keeps_its_own_time(void **state)
+{
+    static const enum kind kinds[] = {LARGE, DENSE_LOSS};
+    struct world *w = *state;
+    for (int k = 0; k < 2; k++)
+        for (int slow = 0; slow < BACKENDS; slow++) {
+            double ms[BACKENDS] = {300, 300, 300};
+            forget(w);
+            set_all();
+            set_prices(DENSE, 900, 900, 900);
+            ms[slow] = 900;
+            ms[slow == 2 ? 1 : 2] = 310;
+            set_prices(kinds[k], ms[0], ms[1], ms[2]);
+            lab.whole_ms[0] = 700.0000006;
+            lab.whole_ms[1] = 750.0000004;
+            for (int again = 0; again < 2; again++) {
+                struct sl_plan *plan = plan_with(w, true, 100, true);
+                assert_int_equal(plan->whole_steps.source, again ? SL_COST_CACHED : SL_COST_MEASURED);
+                assert_true(plan->whole_steps.chosen_ns == 700000001 && plan->whole_steps.other_ns == 750000000);
+                assert_false(plan->whole_steps.overturned);
+                assert_int_equal(find_place(plan->calls[k == 0 ? 3 : 4].backend), slow == 0 ? 1 : 0);
+                sl_plan_destroy(plan);
+            }
+            assert_int_equal(lab.whole_runs, 1);
+        }
+}
+
+/* Where `fallback: error` forbids the second plan, it is not even compared: fake-a fails on layer d, and so fake-b,
+ * which stands behind it, would be a fallback. */
+static void a_plan_that_is_forbidden_is_not_compared(void **state)
+{
+    struct world *w = *state;
+    for (int forbidden = 0; forbidden < 2; forbidden++) {
+        forget(w);
+        set_all();
+        set_prices(LARGE, 300, 900, 310);
+        lab.fails[LARGE][1] = true;
+        lab.whole_ms[0] = 750;
+        lab.whole_ms[1] = 700;
+        w->loaded.model->dispatch.fallback = forbidden ? SL_FALLBACK_ERROR : SL_FALLBACK_REPORT;
+        struct sl_plan *plan = plan_with(w, true, 100, true);
+        assert_int_equal(lab.whole_runs, !forbidden);
+        assert_int_equal(plan->whole_steps.source, forbidden ? SL_COST_NONE : SL_COST_MEASURED);
+        assert_int_equal(plan->calls[3].fallback, !forbidden);
+        assert_string_equal(sl_backend_get_id(plan->calls[3].backend), forbidden ? "reference" : "fake-b");
+        sl_plan_destroy(plan);
+    }
+    forget(w); /* and a first plan that is forbidden is none */
+    set_all();
+    set_prices(LARGE, 900, 300, 310);
+    lab.fails[LARGE][1] = true;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_plan *plan = NULL;
+    assert_int_equal(try_plan(w, true, 100, true, &plan, &err), SEQLSTM_UNAVAILABLE);
+    const char *const message = "`d` falls back to fake-b, and `dispatch.fallback: error` forbids it: fake-a: "
+                                "(m.yaml:7:6) it broke";
+    assert_string_equal(err.message, message);
+}
+
+/* The time that a plan takes is told where anything was timed: whole steps alone, too. */
+static void the_time_of_whole_steps_alone_is_told(void **state)
+{
+    struct world *w = *state;
+    set_all();
+    set_prices(LARGE, 900, 300, 310);
+    sl_plan_destroy(plan_with(w, true, 100, false));
+    lab.whole_ms[0] = lab.whole_ms[1] = 700;
+    lab.whole_run_ns = INT64_C(2000000000);
+    for (int again = 0; again < 2; again++) {
+        struct sl_plan *plan = plan_with(w, true, 100, true);
+        assert_int_equal(plan->timed, 0);
+        assert_int_equal(lab.whole_runs, 1);
+        assert_true(fabs(plan->timed_seconds - (again ? 0 : 2)) <= 1e-6);
+        sl_plan_destroy(plan);
+    }
+}
+
+/* States of the optimizer are counted as often as the request says, and calls are made for its threads. */
+static void a_plan_is_made_for_its_request(void **state)
+{
+    struct world *w = *state;
+    for (int32_t states = 0; states < 4; states++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_plan *plan = NULL;
+        struct sl_plan_request request = {
+            .graph = w->graph, .registry = w->registry, .optimizer_states = states, .threads = 5};
+        ok(sl_plan_create(&request, &plan, &err), &err);
+        assert_int_equal(plan->threads, 5);
+        assert_int_equal(plan->memory.optimizer_bytes, states * plan->memory.weights_bytes);
+        for (int32_t c = 0; c < plan->call_count; c++)
+            assert_int_equal(plan->calls[c].sizes.members, 5);
+        sl_plan_destroy(plan);
+        request.forced_backend = "fake-b";
+        ok(sl_plan_create(&request, &plan, &err), &err);
+        for (int32_t c = 0; c < plan->call_count; c++)
+            assert_string_equal(sl_backend_get_id(plan->calls[c].backend), "fake-b");
+        for (int32_t v = 0; v < plan->vector_count; v++)
+            assert_string_equal(sl_backend_get_id(plan->vectors[v].backend), "fake-b");
+        assert_int_equal(plan->calls[0].rival_count, 0); /* each backend is asked once, and all others are out */
+        sl_plan_destroy(plan);
+        request.forced_backend = "fake";
+        assert_int_equal(sl_plan_create(&request, &plan, &err), SEQLSTM_UNAVAILABLE);
+    }
+}
+
+/* Without two times the plan stays, and nothing is kept: they are timed again for the next plan. Only an interruption
+ * ends it all. */
+static void whole_steps_that_cannot_be_timed_decide_nothing(void **state)
+{
+    static const struct {
+        seqlstm_status status;
+        double whole_ms[2];
+    } cases[] = {{SEQLSTM_OK, {750, 0}}, {SEQLSTM_OK, {0, 750}}, {SEQLSTM_DEVICE, {750, 700}}, {SEQLSTM_IO, {0, 0}}};
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_plan *plan = NULL;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        forget(w);
+        set_all();
+        set_prices(LARGE, 900, 300, 310);
+        memcpy(lab.whole_ms, cases[i].whole_ms, sizeof lab.whole_ms);
+        lab.whole_status = cases[i].status;
+        for (int again = 0; again < 2; again++) {
+            plan = plan_with(w, true, 100, true);
+            assert_int_equal(lab.whole_runs, again + 1);
+            assert_int_equal(plan->whole_steps.source, SL_COST_NONE);
+            assert_string_equal(sl_backend_get_id(plan->calls[3].backend), "fake-a");
+            sl_plan_destroy(plan);
+        }
+    }
+    lab.whole_status = SEQLSTM_CANCELLED;
+    assert_int_equal(try_plan(w, true, 100, true, &plan, &err), SEQLSTM_CANCELLED);
+    assert_string_equal(err.message, "the steps broke");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, open_world, close_world)
 
 int main(void)
@@ -418,6 +565,11 @@ int main(void)
         TEST(whole_steps_decide),
         TEST(whole_steps_are_left_where_they_say_nothing),
         TEST(whole_steps_need_all_costs),
+        TEST(each_of_two_plans_keeps_its_own_time),
+        TEST(a_plan_that_is_forbidden_is_not_compared),
+        TEST(the_time_of_whole_steps_alone_is_told),
+        TEST(a_plan_is_made_for_its_request),
+        TEST(whole_steps_that_cannot_be_timed_decide_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -239,7 +239,7 @@ static const struct sl_refusal refusals[] = {
      "",
      {"m.yaml", 0, 0, 0},
      "cell_clip",
-     0.99},
+     1.04},
     {"cpu-three",
      3,
      SEQLSTM_BIT_REFUSED_OPERATION,
@@ -270,6 +270,9 @@ static void dress(struct sl_plan *plan, int kind)
         call->cost = (struct sl_cost){kind == 0 && c == 1 ? SL_COST_GUESS
                                                           : (enum sl_cost_source)(SL_COST_ESTIMATE + (c + kind) % 4),
                                       forward[(c + kind) % 6], kind == 2 ? 0 : 2 * forward[(c + kind) % 6]};
+        if (kind == 2 && c == 0)
+            call->cost.forward_ns = 0;
+        call->fallback = c % 3 == 1;
         call->refusals = refusals + c % 2;
         call->refusal_count = c < 2 ? 3 - c : 0;
         call->rivals = rivals;
@@ -280,6 +283,8 @@ static void dress(struct sl_plan *plan, int kind)
     plan->memory.reached_bytes = kind == 1 ? 999499999 : 12000000;
     plan->memory.backends_bytes = kind == 2 ? 0 : 9950;
     plan->memory.batches_bytes = kind == 0 ? 0 : 2000;
+    plan->memory.optimizer_bytes = kind == 2 ? INT64_C(3500000000000) : plan->memory.optimizer_bytes;
+    plan->threads = 3 + kind;
     plan->policy = (enum sl_dispatch_policy)(SL_POLICY_MEASURED + kind % 3);
     plan->replayed = kind == 2;
     if (kind > 0)
@@ -349,7 +354,7 @@ static void add_explained(struct sl_buf *out, const char *title, const char *tex
         if (k == 4) {
             beside.sampling = (struct sl_plan_pair){evaluate.plan, predict.plan, 11};
             beside.test = predict.plan;
-            beside.test_decoding = pair;
+            beside.test_decoding = (struct sl_plan_pair){predict.plan, predict.plan, 5};
         }
         sl_buf_printf(out, "-- %d\n", k);
         sl_plan_write_table(plan, k == 1 || k == 2 ? &none : &beside, false, out);

@@ -27,6 +27,25 @@ static int close_registry(void **state)
     return 0;
 }
 
+/* Records in place of those of the registry; NULL: its own. meson.build leads the questions here. */
+static const struct sl_backend_record *records;
+static uint32_t record_count;
+
+uint32_t __real_sl_registry_get_record_count(const struct sl_registry *asked);
+uint32_t __wrap_sl_registry_get_record_count(const struct sl_registry *asked);
+const struct sl_backend_record *__real_sl_registry_get_record(const struct sl_registry *asked, uint32_t i);
+const struct sl_backend_record *__wrap_sl_registry_get_record(const struct sl_registry *asked, uint32_t i);
+
+uint32_t __wrap_sl_registry_get_record_count(const struct sl_registry *asked)
+{
+    return records ? record_count : __real_sl_registry_get_record_count(asked);
+}
+
+const struct sl_backend_record *__wrap_sl_registry_get_record(const struct sl_registry *asked, uint32_t i)
+{
+    return records ? &records[i] : __real_sl_registry_get_record(asked, i);
+}
+
 static const struct sl_refusal refusals[] = {
     {.backend = "one", .option = "peephole", .value = "true", .reason = "no peepholes", .place = {"m.yaml", 12, 5, 0}},
     {.backend = "two", .option = "cell_clip", .value = "", .reason = "no clipping", .place = {NULL, 0, 0, 0}},
@@ -65,6 +84,19 @@ static void expect(seqlstm_status status, const struct seqlstm_error *err, const
     assert_int_equal(status, SEQLSTM_UNAVAILABLE);
     if (strcmp(err->message, message) != 0 || strncmp(err->where, where, strlen(where)) != 0)
         fail_msg("`%s` at `%s`, expected `%s` at `%s`", err->message, err->where, message, where);
+}
+
+/* The first reason ends with a word, and no word more would fit. */
+static void expect_cut(seqlstm_status status, const struct seqlstm_error *err, const char *words, size_t most)
+{
+    const char *shown = strstr(err->message, "`one`: "), *end = shown ? strstr(shown, " …") : NULL;
+    assert_int_equal(status, SEQLSTM_UNAVAILABLE);
+    assert_true(shown != NULL && end != NULL);
+    shown += strlen("`one`: ");
+    const size_t length = (size_t)(end - shown);
+    assert_memory_equal(shown, words, length);
+    assert_int_equal(words[length], ' ');
+    assert_true(length <= most && length + 1 + strcspn(words + length + 1, " ") > most);
 }
 
 #define BLAS "; cpu-blas was not found: it is built if OpenBLAS is installed (Debian: libopenblas-dev)"
@@ -110,6 +142,51 @@ static void refused_by_all(void **state)
     }
 }
 
+/* Why none is loaded: the reasons of the first three that were found, which share the room for them, cut between words;
+ * and where cpu-blas is not among those that were looked for, how to get it. */
+static void without_any_backend(void **state)
+{
+    (void)state;
+    struct loaded all = load_model(""), some = load_model("backends: [fake-a]");
+    const struct sl_graph graph = {.model = all.model}, listed = {.model = some.model};
+    struct sl_backend_record found[4] = {{.id = "one", .reason = "no such card"},
+                                         {.id = "", .file = "/x/b.so"},
+                                         {.id = "three", .reason = "old"},
+                                         {.id = "four", .reason = "new"}};
+    char words[900] = "";
+    for (int k = 0; k < 150; k++)
+        strcat(words, k % 10 == 9 ? "1234567 " : "word ");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+#define END "; `seqlstm backends -v` shows where backends were looked for"
+    records = found;
+    record_count = 0;
+    expect(sl_failure_no_backend(&graph, registry, &err), &err, "", "no backend is loaded" BLAS SLOW END);
+    record_count = 1;
+    expect(sl_failure_no_backend(&listed, registry, &err), &err, "",
+           "no backend is loaded; `one`: no such card" SLOW END);
+    record_count = 4;
+    expect(sl_failure_no_backend(&graph, registry, &err), &err, "",
+           "no backend is loaded; `one`: no such card; `/x/b.so`: no reason was given; `three`: old" BLAS SLOW END);
+    found[3].id = "cpu-blas"; /* it was found, wherever it stands */
+    expect(sl_failure_no_backend(&graph, registry, &err), &err, "",
+           "no backend is loaded; `one`: no such card; `/x/b.so`: no reason was given; `three`: old" SLOW END);
+    found[0].reason = words;
+    for (uint32_t count = 1; count <= 3; count++) {
+        record_count = count;
+        expect_cut(sl_failure_no_backend(&graph, registry, &err), &err, words, 360 / count);
+    }
+    memset(words, 'x', sizeof words - 1); /* one word: cut within */
+    record_count = 2;
+    sl_failure_no_backend(&graph, registry, &err);
+    const char *shown = strchr(err.message, 'x');
+    assert_non_null(shown);
+    assert_int_equal(strspn(shown, "x"), 180);
+    assert_int_equal(strncmp(shown + 180, " …;", strlen(" …;")), 0);
+    records = NULL;
+    unload(&all);
+    unload(&some);
+}
+
 static void a_fallback_that_is_forbidden(void **state)
 {
     (void)state;
@@ -150,9 +227,8 @@ static void failures_are_blamed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reasons_one_after_the_other),
-        cmocka_unit_test(refused_by_all),
-        cmocka_unit_test(a_fallback_that_is_forbidden),
+        cmocka_unit_test(reasons_one_after_the_other), cmocka_unit_test(refused_by_all),
+        cmocka_unit_test(without_any_backend),         cmocka_unit_test(a_fallback_that_is_forbidden),
         cmocka_unit_test(failures_are_blamed),
     };
     return cmocka_run_group_tests(tests, open_registry, close_registry);

@@ -354,6 +354,81 @@ static void what_the_second_pays_counts_too(void **state)
     free(first.steps);
 }
 
+/* What an early node of a longer step holds, and what a node before the last one does, are copied from where they are.
+ */
+static void copies_come_from_the_domain_of_their_holder(void **state)
+{
+    (void)state;
+    const struct sl_route_step steps[] = {{.first = 0, .count = 2, .domain = 1, .cost_ns = 100},
+                                          {.first = 2, .count = 1, .domain = 0, .cost_ns = 50},
+                                          {.first = 2, .count = 1, .domain = 1, .cost_ns = 60},
+                                          {.first = 0, .count = 1, .domain = 1, .cost_ns = 10},
+                                          {.first = 1, .count = 1, .domain = 0, .cost_ns = 10}};
+    const struct sl_route_read reads[] = {{2, 0, 20}};
+    struct sl_route_problem problem = {.tie = SL_ROUTE_TIE,
+                                       .node_count = 3,
+                                       .domain_count = 2,
+                                       .steps = steps,
+                                       .step_count = 3,
+                                       .reads = reads,
+                                       .read_count = 1};
+    expect(&problem, false, (int32_t[]){0, 2}, 2); /* 100 + 60, not 100 + 50 + 20 */
+    problem.step_count = 5;
+    expect(&problem, false, (int32_t[]){3, 4, 2}, 3); /* 10 + 10 + 60, not 50 + 20 */
+}
+
+/* Of routes that tie: the last backend that they use decides, then the number of steps, then the sum of variants. */
+static void ties_are_about_whole_routes(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sl_route_step steps[4];
+        int32_t nodes, count, route[3], route_count;
+    } cases[] = {
+        {{{0, 1, 0, 0, 0, 50}, {1, 1, 0, 2, 0, 50}, {0, 2, 0, 1, 0, 101}}, 2, 3, {2}, 1},
+        {{{0, 1, 0, 2, 0, 50}, {1, 1, 0, 0, 0, 50}, {0, 2, 0, 1, 0, 101}}, 2, 3, {2}, 1},
+        {{{0, 1, 0, 1, 0, 33}, {1, 1, 0, 1, 0, 33}, {2, 1, 0, 1, 0, 33}, {0, 3, 0, 1, 7, 100}}, 3, 4, {3}, 1},
+        {{{0, 1, 0, 0, 0, 50}, {1, 2, 0, 0, 5, 50}, {0, 2, 0, 0, 1, 50}, {2, 1, 0, 0, 1, 51}}, 3, 4, {2, 3}, 2},
+        {{{0, 1, 0, 0, 5, 50}, {1, 2, 0, 0, 0, 50}, {0, 2, 0, 0, 1, 50}, {2, 1, 0, 0, 1, 51}}, 3, 4, {2, 3}, 2},
+        {{{0, 1, 0, 2, 0, 100}, {0, 1, 0, 0, 0, 101}, {0, 1, 0, 1, 0, 102}}, 1, 3, {1}, 1},
+        {{{0, 1, 0, 0, 0, 100}, {0, 1, 1, 0, 0, 98}}, 1, 2, {0}, 1}, /* the domain that comes first */
+        {{{0, 1, 0, 0, 0, 100}, {0, 1, 1, 0, 0, 96}}, 1, 2, {1}, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_route_problem problem = {.tie = SL_ROUTE_TIE,
+                                                 .node_count = cases[i].nodes,
+                                                 .domain_count = 2,
+                                                 .steps = cases[i].steps,
+                                                 .step_count = cases[i].count};
+        expect(&problem, false, cases[i].route, cases[i].route_count);
+    }
+}
+
+/* The copies of a route are no part of its steps: where the other one costs little but its copies, the first counts. */
+static void seconds_differ_in_the_steps_of_either(void **state)
+{
+    (void)state;
+    const struct sl_route_step steps[] = {{.first = 0, .count = 1, .domain = 0, .cost_ns = 100},
+                                          {.first = 0, .count = 1, .domain = 1, .cost_ns = 0.5}};
+    struct sl_route_read reads[] = {{0, -1, 102}};
+    const struct sl_route_problem problem = {.tie = SL_ROUTE_TIE_MEASURED,
+                                             .node_count = 1,
+                                             .domain_count = 2,
+                                             .steps = steps,
+                                             .step_count = 2,
+                                             .reads = reads,
+                                             .read_count = 1};
+    for (int cheaper = 0; cheaper < 2; cheaper++) {
+        reads[0].copy_ns = cheaper ? 90 : 102;
+        struct sl_route first = find(&problem, false), second = find_second(&problem, &first, 0.01);
+        assert_int_equal(first.steps[0], cheaper);
+        assert_int_equal(second.count, 1);
+        assert_int_equal(second.steps[0], !cheaper);
+        free(first.steps);
+        free(second.steps);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -368,6 +443,9 @@ int main(void)
         cmocka_unit_test(seconds_differ_in_what_counts),
         cmocka_unit_test(seconds_that_differ_at_the_end),
         cmocka_unit_test(what_the_second_pays_counts_too),
+        cmocka_unit_test(copies_come_from_the_domain_of_their_holder),
+        cmocka_unit_test(ties_are_about_whole_routes),
+        cmocka_unit_test(seconds_differ_in_the_steps_of_either),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -91,7 +91,12 @@ static void stages_cost_about_the_same(void **state)
         l.calls[c].cost = (struct sl_cost){SL_COST_NONE, 0, 0};
     pipeline = cut(&l, 3, 0);
     assert_true(pipeline.step_ns == 0 && pipeline.chosen && pipeline.pieces == 12);
+    for (int32_t s = 0; s < 3; s++)
+        assert_true(pipeline.stage_ns[s] == 0);
     assert_int_equal(cut(&l, 4, 0).bounds[2], LAYERS / 2);
+    l.graph.pieces = 100;
+    assert_int_equal(cut(&l, 3, 0).pieces, 12);
+    assert_int_equal(cut(&l, 5, 0).pieces, SL_PIECES_AUTO_MOST);
 }
 
 /* Long steps want many pieces; where a step costs as much as starting a call, one is best. */
@@ -206,6 +211,109 @@ static void too_many_stages_are_refused(void **state)
     assert_int_equal(cut(&l, 2, 2).bounds[1], 2);
 }
 
+/* However many calls there are. */
+static void there_is_a_limit_to_stages(void **state)
+{
+    (void)state;
+    enum { CALLS = SL_STAGES_MOST + 3 };
+    static struct sl_call calls[CALLS];
+    struct layers l;
+    struct sl_pipeline pipeline;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    make(&l, 1, 2);
+    for (int32_t c = 0; c < CALLS; c++)
+        calls[c] = l.calls[0];
+    l.plan.calls = calls;
+    l.plan.call_count = CALLS;
+    assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST, 2, &pipeline, &err), SEQLSTM_OK);
+    assert_int_equal(pipeline.bounds[SL_STAGES_MOST], CALLS);
+    assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST + 1, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(err.message, "`pipeline: 257` is more than the 259 parts into which the layers can be cut; use "
+                                     "`pipeline: 256`");
+}
+
+/* The time of a step from its definition: a stage does one thing at a time, each piece after the one before it and
+ * after the stage that hands it on; passing it on takes both sides' time. */
+static double define_time(const struct sl_piece_times *t, const struct sl_pipeline *pipeline, double exchange_ns)
+{
+    const int32_t stages = pipeline->stages, pieces = t->pieces;
+    double own[MOST], handed[MOST] = {0}, last = 0;
+    for (int32_t s = 0; s < stages; s++) {
+        double now = 0;
+        for (int32_t c = pipeline->bounds[s]; c < pipeline->bounds[s + 1]; c++)
+            now += t->packs[c];
+        for (int32_t p = 0; p < pieces; p++) {
+            now = fmax(now, handed[p]);
+            for (int32_t c = pipeline->bounds[s]; c < pipeline->bounds[s + 1]; c++)
+                now += t->forward[c * pieces + p];
+            handed[p] = now += s + 1 < stages ? exchange_ns : 0;
+        }
+        own[s] = now;
+    }
+    for (int32_t s = stages - 1; s >= 0; s--) {
+        double now = own[s];
+        for (int32_t p = pieces - 1; p >= 0; p--) {
+            now = fmax(now, handed[p]);
+            for (int32_t c = pipeline->bounds[s]; c < pipeline->bounds[s + 1]; c++)
+                now += t->backward[c * pieces + p];
+            handed[p] = now += s > 0 ? exchange_ns : 0;
+        }
+        for (int32_t c = pipeline->bounds[s]; c < pipeline->bounds[s + 1]; c++)
+            now += t->weights[c];
+        last = fmax(last, now);
+    }
+    return last;
+}
+
+static void unequal_pieces_take_the_time_of_the_definition(void **state)
+{
+    (void)state;
+    uint32_t random = 3;
+    for (int round = 0; round < 50; round++) {
+        const int32_t pieces = 1 + round % 5, stages = 1 + round % 4;
+        struct layers l;
+        struct sl_piece_times times;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        double ns;
+        make(&l, LAYERS, pieces);
+        assert_int_equal(sl_piece_times_init(&times, LAYERS, pieces, &err), SEQLSTM_OK);
+        for (int64_t k = 0; k < times.count; k++) {
+            random = random * 1664525u + 1013904223u;
+            times.forward[k] = 1 + (random >> 8) % 50;
+        }
+        struct sl_pipeline pipeline = {.stages = stages, .pieces = 77};
+        assert_int_equal(sl_pipeline_cut_times(&l.plan, &times, &pipeline, &err), SEQLSTM_OK);
+        assert_int_equal(pipeline.pieces, pieces);
+        assert_close(pipeline.step_ns, define_time(&times, &pipeline, 0));
+        assert_int_equal(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 7, &ns, &err), SEQLSTM_OK);
+        assert_close(ns, define_time(&times, &pipeline, 7));
+        sl_piece_times_deinit(&times);
+    }
+}
+
+/* A call of all steps at once packs, and makes its weight gradients, in its own time. */
+static void a_barrier_has_all_of_its_times(void **state)
+{
+    (void)state;
+    struct layers l;
+    struct sl_piece_times times;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    double ns;
+    make(&l, 3, 2);
+    l.nodes[1].desc.head.op = SEQLSTM_OP_POOL;
+    assert_int_equal(sl_piece_times_init(&times, 3, 2, &err), SEQLSTM_OK);
+    for (int64_t k = 0; k < times.count; k++)
+        times.forward[k] = 0;
+    times.forward[2] = 100;
+    times.backward[2] = 1000;
+    times.packs[1] = 10;
+    times.weights[1] = 7;
+    const struct sl_pipeline pipeline = {.stages = 2, .pieces = 2, .bounds = {0, 1, 3}};
+    assert_int_equal(sl_pipeline_simulate_times(&l.plan, &pipeline, &times, 3, &ns, &err), SEQLSTM_OK);
+    assert_close(ns, 1117);
+    sl_piece_times_deinit(&times);
+}
+
 /* Measured times in place of costs: the slow call has a stage of its own, and unequal pieces wait for each other. */
 static void measured_times_cut_and_add_up(void **state)
 {
@@ -299,6 +407,9 @@ int main(void)
         cmocka_unit_test(barriers_are_listed_wherever_they_are),
         cmocka_unit_test(no_cut_is_better),
         cmocka_unit_test(too_many_stages_are_refused),
+        cmocka_unit_test(there_is_a_limit_to_stages),
+        cmocka_unit_test(unequal_pieces_take_the_time_of_the_definition),
+        cmocka_unit_test(a_barrier_has_all_of_its_times),
         cmocka_unit_test(a_stage_does_not_touch_the_others_memory),
         cmocka_unit_test(measured_times_cut_and_add_up),
     };
