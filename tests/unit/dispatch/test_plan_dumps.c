@@ -267,9 +267,10 @@ static void dress(struct sl_plan *plan, int kind)
     static const double forward[] = {8.04, 99.6, 1234, 99960, 1.5e6, 2.345e9};
     for (int32_t c = 0; c < plan->call_count; c++) {
         struct sl_call *call = (struct sl_call *)&plan->calls[c];
-        call->cost = (struct sl_cost){kind == 0 && c == 1 ? SL_COST_GUESS
-                                                          : (enum sl_cost_source)(SL_COST_ESTIMATE + (c + kind) % 4),
-                                      forward[(c + kind) % 6], kind == 2 ? 0 : 2 * forward[(c + kind) % 6]};
+        const bool guessed = kind == 0 ? c == 1 : kind == 1 && c + 1 == plan->call_count;
+        call->cost =
+            (struct sl_cost){guessed ? SL_COST_GUESS : (enum sl_cost_source)(SL_COST_ESTIMATE + (c + kind) % 4),
+                             forward[(c + kind) % 6], kind == 2 ? 0 : 2 * forward[(c + kind) % 6]};
         if (kind == 2 && c == 0)
             call->cost.forward_ns = 0;
         call->fallback = c % 3 == 1;
@@ -370,6 +371,10 @@ static void add_explained(struct sl_buf *out, const char *title, const char *tex
     }
     for (int32_t stages = 1; pieces > 0 && stages < 4; stages++)
         add_pipeline(out, train.plan, stages);
+    for (int32_t c = 0; c < train.plan->call_count; c++) /* and without known costs */
+        ((struct sl_call *)&train.plan->calls[c])->cost = (struct sl_cost){0};
+    if (pieces > 0)
+        add_pipeline(out, train.plan, 2);
     drop_plan(&train);
     drop_plan(&evaluate);
     drop_plan(&predict);
@@ -441,16 +446,16 @@ static seqlstm_status note_backward(struct seqlstm_binding *binding, struct seql
     return reference->backward(binding, queue, args, err);
 }
 
-/* One call in each of two batches, the second of them in parts. */
+/* One call in each of two batches, the second of them in parts; with the gradients of inputs or parameters, or both. */
 static void time_call(struct sl_buf *out, const struct sl_plan *plan, const struct sl_call *call,
-                      const struct sl_profiles *profiles)
+                      const struct sl_profiles *profiles, bool input_grad, bool param_grad)
 {
     const bool on_steps = sl_node_is_on_steps(plan->graph, call->node);
     const struct sl_testbed_request request = {.desc = &call->node->desc,
                                                .on_steps = on_steps,
                                                .backward = call->node->needs_backward,
-                                               .input_grad = true,
-                                               .param_grad = true,
+                                               .input_grad = input_grad,
+                                               .param_grad = param_grad,
                                                .profiles = profiles,
                                                .profile_first = 1,
                                                .profile_count = 2,
@@ -460,7 +465,8 @@ static void time_call(struct sl_buf *out, const struct sl_plan *plan, const stru
                                                .device = call->device};
     struct sl_testbed *testbed;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    sl_buf_printf(out, "-- %s%s\n", call->node->name, on_steps ? ", on steps" : "");
+    sl_buf_printf(out, "-- %s%s%s%s\n", call->node->name, on_steps ? ", on steps" : "",
+                  input_grad ? "" : ", inputs are given", param_grad ? "" : ", parameters are frozen");
     if (sl_testbed_create(&request, &testbed, &err) != SEQLSTM_OK) {
         sl_buf_printf(out, "refused %d: %s\n", (int)err.code, err.message);
         return;
@@ -484,7 +490,7 @@ static void time_call(struct sl_buf *out, const struct sl_plan *plan, const stru
 
 static void add_timed(struct sl_buf *out, const char *title, const char *text)
 {
-    static const int32_t batches[3][4] = {{6, 6, 6, 1}, {7, 4, 4, 1}, {3, 3, 2, 1}};
+    static const int32_t batches[3][4] = {{6, 6, 6, 1}, {7, 4, 4, 1}, {3, 3, 2, 0}};
     static const int32_t sources[3][4] = {{5, 5, 5, 2}, {5, 3, 2, 2}, {4, 4, 4, 4}};
     struct loaded l = load(text);
     const struct sl_data_facts facts = find_facts(title);
@@ -497,7 +503,8 @@ static void add_timed(struct sl_buf *out, const char *title, const char *text)
             sl_profiles_add(&profiles, 4, batches[p], facts.source.kind ? sources[p] : NULL, 1.0 / 3, NULL),
             SEQLSTM_OK);
     for (int32_t c = 0; c < train.plan->call_count; c++)
-        time_call(out, train.plan, &train.plan->calls[c], &profiles);
+        for (int grads = 3; grads > 0; grads--)
+            time_call(out, train.plan, &train.plan->calls[c], &profiles, grads & 1, grads & 2);
     sl_profiles_deinit(&profiles);
     drop_plan(&train);
     unload(&l);
@@ -510,9 +517,35 @@ static void timed_calls_are_as_before(void **state)
     compare_dumps("timed", add_timed);
 }
 
+/* Whichever of the batches it is. */
+static void a_batch_without_rows_cannot_be_timed(void **state)
+{
+    static int32_t full[] = {2, 1}, empty[] = {0, 0};
+    const union seqlstm_any_desc desc = {.head = {.op = SEQLSTM_OP_ACTIVATION}};
+    const struct seqlstm_sizes sizes = {0};
+    (void)state;
+    for (int without = 0; without < 2; without++) {
+        struct sl_profiles profiles = {.count = 2};
+        for (int p = 0; p < 2; p++)
+            profiles.items[p] =
+                (struct sl_profile){.sequences = 2, .lengths = p == without ? empty : full, .weight = 0.5};
+        const struct sl_testbed_request request = {.desc = &desc,
+                                                   .on_steps = true,
+                                                   .profiles = &profiles,
+                                                   .profile_count = 2,
+                                                   .steps_most = 5,
+                                                   .sizes = &sizes};
+        struct sl_testbed *testbed;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_testbed_create(&request, &testbed, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, "a batch without rows cannot be timed");
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_batch_without_rows_cannot_be_timed),
         cmocka_unit_test(plans_are_as_before),
         cmocka_unit_test(explanations_are_as_before),
         cmocka_unit_test(timed_calls_are_as_before),

@@ -225,8 +225,6 @@ static void there_is_a_limit_to_stages(void **state)
         calls[c] = l.calls[0];
     l.plan.calls = calls;
     l.plan.call_count = CALLS;
-    assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST, 2, &pipeline, &err), SEQLSTM_OK);
-    assert_int_equal(pipeline.bounds[SL_STAGES_MOST], CALLS);
     assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST + 1, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
     assert_string_equal(err.message, "`pipeline: 257` is more than the 259 parts into which the layers can be cut; use "
                                      "`pipeline: 256`");
