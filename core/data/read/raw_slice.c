@@ -56,13 +56,14 @@ seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_
     if (first >= last && !by_rows && raw->source->group)
         SEQLSTM_FAIL(
             err, SEQLSTM_CORRUPT_DATA,
-            "%s: `split` takes whole groups of column `%s`, the last in the file, and %lld are too few to "
+            "%s: `split` takes whole groups of column `%s`, the last in the file, and %lld %s too few to "
             "split: a part of %g to %g is empty (`valid: {file: …, rows: [first, last]}` splits each group, by "
             "time)",
-            raw->name, raw->source->group, (long long)total, from, to);
+            raw->name, raw->source->group, (long long)total, total == 1 ? "is" : "are", from, to);
     if (first >= last)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld %s are too few to split: a part of %g to %g is empty",
-                     raw->name ? raw->name : "data", (long long)total, by_rows ? "rows" : "records", from, to);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: %lld %s%s too few to split: a part of %g to %g is empty",
+                     raw->name ? raw->name : "data", (long long)total, by_rows ? "row" : "record",
+                     total == 1 ? " is" : "s are", from, to);
     if (!by_rows) {
         narrow_series(raw, first, last);
         return SEQLSTM_OK;

@@ -84,16 +84,17 @@ static seqlstm_status fail_gap(const struct sl_table_read *t, int64_t i, int64_t
     if (time->step_unit == SL_STEP_MONTHS)
         snprintf(step, sizeof step, "months: %g", time->step);
     else
-        snprintf(step, sizeof step, "%g", time->step);
+        snprintf(step, sizeof step, "%.10g", time->step);
     if (time->step_unit == SL_STEP_MONTHS)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:%lld: column `%s` goes from %.*s to %.*s%s, expected a step of %s (`gaps: break` begins a new "
                      "series there, `gaps: keep` goes on)",
                      SL_TABLE_LINE(t, i), time->column, TIME_TEXT(t, i - 1), TIME_TEXT(t, i), because, step);
-    SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
-                 "%s:%lld: a step of %g in column `%s`%s, expected %s (`gaps: break` begins a new series there, `gaps: "
-                 "keep` goes on)",
-                 SL_TABLE_LINE(t, i), t->moments[i] - t->moments[i - 1], time->column, because, step);
+    SEQLSTM_FAIL(
+        err, SEQLSTM_CORRUPT_DATA,
+        "%s:%lld: a step of %.10g in column `%s`%s, expected %s (`gaps: break` begins a new series there, `gaps: "
+        "keep` goes on)",
+        SL_TABLE_LINE(t, i), t->moments[i] - t->moments[i - 1], time->column, because, step);
 }
 
 /* A step of months needs dates; a number alone means the unit of the numbers in the column. */
