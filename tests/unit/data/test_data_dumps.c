@@ -248,6 +248,7 @@ DUMP(batches)
 DUMP(unequal)
 DUMP(columns)
 DUMP(places)
+DUMP(rules)
 
 /* ---- states of other models -------------------------------------------------------------------------- */
 
@@ -341,10 +342,11 @@ static void test_cached(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tables),  cmocka_unit_test(test_gaps),    cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_pairs),   cmocka_unit_test(test_arrays),  cmocka_unit_test(test_generators),
-        cmocka_unit_test(test_batches), cmocka_unit_test(test_unequal), cmocka_unit_test(test_columns),
-        cmocka_unit_test(test_cached),  cmocka_unit_test(test_places),  cmocka_unit_test(test_foreign_states),
+        cmocka_unit_test(test_tables),         cmocka_unit_test(test_gaps),    cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_arrays),  cmocka_unit_test(test_generators),
+        cmocka_unit_test(test_batches),        cmocka_unit_test(test_unequal), cmocka_unit_test(test_columns),
+        cmocka_unit_test(test_cached),         cmocka_unit_test(test_places),  cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_foreign_states),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

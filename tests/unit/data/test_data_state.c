@@ -3,6 +3,7 @@
 #include "data_fixture.h"
 #include "golden.h"
 
+#include "base/value/hash.h"
 #include "data/dataset/fingerprint.h"
 
 #define LM "task: language_model"
@@ -375,6 +376,14 @@ static void test_fingerprints(void **state)
     data_write("f", "123456780");
     assert_int_equal(sl_fingerprint_compute(path, &b, NULL), SEQLSTM_OK);
     assert_true(b.size_bytes == 9 && b.crc64 != a.crc64);
+    enum { LARGE = (2 << 20) + 5 }; /* read in several goes, the last a short one */
+    char *large = malloc(LARGE);
+    for (int k = 0; k < LARGE; k++)
+        large[k] = (char)(k >> 8 ^ k);
+    data_write_bytes("f", large, LARGE);
+    assert_int_equal(sl_fingerprint_compute(path, &b, NULL), SEQLSTM_OK);
+    assert_true(b.size_bytes == LARGE && b.crc64 == sl_crc64(0, large, LARGE));
+    free(large);
     assert_int_equal(sl_fingerprint_compute("/nonexistent/x", &a, &err), SEQLSTM_NOT_FOUND);
     assert_non_null(strstr(err.message, "/nonexistent/x"));
 }

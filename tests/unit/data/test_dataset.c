@@ -2,8 +2,10 @@
 /* What an opened split says of itself: which one is measured, of which files it is, the line of a value; and what it
  * would cost. */
 #include "data_fixture.h"
+#include "npy_fixture.h"
 
 #include "data/batch/stats.h"
+#include "data/dataset/census.h"
 
 /* `test` before `valid` before `train`. */
 static void the_last_split_that_there_is_is_measured(void **state)
@@ -145,6 +147,75 @@ static void a_value_is_told_with_its_line_in_every_split(void **state)
     data_close(&o);
 }
 
+static void write_array(const char *name, const char *type, const char *shape, const void *values, size_t bytes)
+{
+    struct sl_buf out = {0};
+    char header[NPY_HEADER];
+    npy_write_header(header, type, shape);
+    sl_buf_append(&out, header, sizeof header);
+    sl_buf_append(&out, values, bytes);
+    data_write_bytes(name, out.data, out.length_bytes);
+    sl_buf_deinit(&out);
+}
+
+/* Targets that count, of each class: one of a record, that of its last step, or those of all steps. */
+static void classes_are_counted_where_the_targets_stand(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data, *layers, *train;
+        int64_t counts[3];
+    } cases[] = {
+        {"type: lines, label: first, tokenizer: whitespace, train: {file: lines.txt}, valid: {split: 0.2}",
+         MODEL_CLASSIFY,
+         "task: classify",
+         {1, 2, 1}},
+        {"type: csv, group: g, inputs: [a], label: k, train: {file: steps.csv}, missing: {targets: ignore}",
+         MODEL_CLASSIFY_VALUES,
+         "task: classify",
+         {2, 1, 0}},
+        {"type: csv, group: g, inputs: [a], label: k, train: {file: steps.csv}, missing: {targets: ignore}",
+         "[{type: lstm, units: 3, return_sequences: true}, {type: output, activation: softmax}]",
+         "task: tag",
+         {4, 2, 0}},
+        {"type: npy, train: {x: x.npy, y: y.npy}",
+         MODEL_CLASSIFY_VALUES,
+         "task: classify, loss: {type: cross_entropy, ignore: 1}",
+         {1, 0, 1}},
+    };
+    static const float x[] = {1, 2, 3, 4};
+    static const int64_t y[] = {2, 1, 0, 1};
+    data_write("lines.txt", "b x y\nc y\na x\nb y y\nc x\n");
+    data_write("steps.csv", "g,a,k\n1,1,x\n1,2,x\n1,3,\n2,4,y\n2,5,y\n3,6,x\n3,7,x\n");
+    write_array("x.npy", "<f4", "(4, 1, 1)", x, sizeof x);
+    write_array("y.npy", "<i8", "(4,)", y, sizeof y);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        struct data_open o = data_open_train(cases[k].data, cases[k].layers, cases[k].train);
+        int64_t *counts = NULL, classes = 0;
+        assert_int_equal(sl_census_count_classes(o.train, &counts, &classes, NULL), SEQLSTM_OK);
+        for (int64_t c = 0; c < classes; c++)
+            assert_int_equal(counts[c], cases[k].counts[c]);
+        assert_in_range(classes, 2, 3);
+        free(counts);
+        data_close(&o);
+    }
+}
+
+/* Scaled targets of several columns come back in the file's units, each with its own numbers. */
+static void targets_of_each_column_get_their_own_units_back(void **state)
+{
+    (void)state;
+    data_write("t.csv", "a,y,z\n1,10,-1\n2,30,-2\n3,50,-9\n");
+    struct data_open o = data_open_train("type: csv, train: {file: t.csv}, inputs: [a], targets: [y, z], scale: minmax",
+                                         MODEL_DENSE, "loss: mse");
+    float values[] = {0, 0, 1, 1, 0.5f, 0.25f};
+    static const float expected[] = {10, -9, 50, -1, 30, -7};
+    sl_data_state_undo_targets(o.state, values, 3);
+    for (int k = 0; k < 6; k++)
+        assert_true(values[k] >= expected[k] - 1e-4f && values[k] <= expected[k] + 1e-4f);
+    data_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -153,6 +224,8 @@ int main(void)
         cmocka_unit_test(a_stream_has_a_shape_for_its_rest),
         cmocka_unit_test(the_least_time_is_that_of_the_widest_steps_of_both_sides),
         cmocka_unit_test(a_value_is_told_with_its_line_in_every_split),
+        cmocka_unit_test(classes_are_counted_where_the_targets_stand),
+        cmocka_unit_test(targets_of_each_column_get_their_own_units_back),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

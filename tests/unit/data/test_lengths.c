@@ -62,8 +62,39 @@ static void test_what_is_read_off(void **state)
     sl_lengths_deinit(&lengths);
 }
 
+/* However far the lengths are apart, each is in one of the ranges, which touch, and there are not too many of them. */
+static void test_ranges(void **state)
+{
+    (void)state;
+    static const int apart[] = {0,
+                                1,
+                                SL_LENGTH_BINS_MOST - 1,
+                                SL_LENGTH_BINS_MOST,
+                                SL_LENGTH_BINS_MOST + 1,
+                                2 * SL_LENGTH_BINS_MOST,
+                                3 * SL_LENGTH_BINS_MOST - 1};
+    for (size_t k = 0; k < sizeof apart / sizeof *apart; k++) {
+        const int32_t given[] = {5 + apart[k], 5, 5 + apart[k] / 2};
+        struct sl_lengths lengths;
+        int64_t records = 0;
+        assert_int_equal(sl_lengths_init(&lengths, given, 3, NULL), SEQLSTM_OK);
+        assert_in_range(lengths.bin_count, 1, SL_LENGTH_BINS_MOST);
+        assert_int_equal(lengths.bins[0].first, 5);
+        assert_true(lengths.bins[lengths.bin_count - 1].last >= 5 + apart[k]);
+        for (int b = 0; b < lengths.bin_count; b++) {
+            assert_true(b == 0 || lengths.bins[b].first == lengths.bins[b - 1].last + 1);
+            assert_int_equal(lengths.bins[b].records,
+                             sl_lengths_count(&lengths, lengths.bins[b].first, lengths.bins[b].last));
+            records += lengths.bins[b].records;
+        }
+        assert_int_equal(records, 3);
+        sl_lengths_deinit(&lengths);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorting), cmocka_unit_test(test_what_is_read_off)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorting), cmocka_unit_test(test_what_is_read_off),
+                                       cmocka_unit_test(test_ranges)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

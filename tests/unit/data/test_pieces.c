@@ -90,6 +90,31 @@ static void test_all_lines_are_learned_from(void **state)
     }
 }
 
+/* A line counts however long it is: the letters of its end are learned, too. */
+static void test_long_lines_are_learned_from(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    enum { WORDS = 12000, LONG = 4 * WORDS };
+    char *line = malloc(LONG + 1);
+    for (int k = 0; k < WORDS; k++)
+        memcpy(line + 4 * k, k < WORDS / 2 ? "tap " : "zig ", 4);
+    line[LONG] = '\0';
+    const char *const long_texts[] = {"tap tap pat", line, "pat", NULL};
+    struct lines lines = {.texts = long_texts, .times = 1};
+    const struct sl_tokenizer tokenizer = {
+        .type = SL_TOKENIZER_SENTENCEPIECE, .vocab_size = 10, .method = SL_PIECES_BPE};
+    struct sl_pieces *pieces = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (sl_pieces_train(&tokenizer, "some.txt", next, &lines, &pieces, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    for (const char *letter = "tapzig"; *letter; letter++)
+        assert_true(has_piece(pieces, (char[]){*letter, 0}));
+    sl_pieces_close(pieces);
+    free(line);
+}
+
 /* A model that comes from its bytes is the one that was learned; text that is unknown comes out as it is. */
 static void test_texts_are_cut(void **state)
 {
@@ -247,9 +272,10 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_lines_are_learned_from), cmocka_unit_test(test_texts_are_cut),
-        cmocka_unit_test(test_pieces_are_counted),         cmocka_unit_test(test_pieces_in_a_state),
-        cmocka_unit_test(test_what_is_no_model),           cmocka_unit_test(test_files_of_both_sides),
+        cmocka_unit_test(test_all_lines_are_learned_from),  cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_long_lines_are_learned_from), cmocka_unit_test(test_pieces_are_counted),
+        cmocka_unit_test(test_pieces_in_a_state),           cmocka_unit_test(test_what_is_no_model),
+        cmocka_unit_test(test_files_of_both_sides),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }

@@ -273,6 +273,14 @@ static struct sl_data_facts find_facts(const char *title)
     facts.input.features = ids ? 1 : width ? atoll(width + strlen("width ")) : 3;
     facts.input.classes = ids ? 5 : 0;
     facts.target.on_steps = strstr(title, "targets") != NULL;
+    if (strstr(title, "tied"))
+        facts.target.features = facts.input.classes;
+    if (strstr(title, "coder")) {
+        facts.source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 4};
+        facts.target = facts.input;
+        facts.envelope.source_steps = 5;
+        facts.envelope.source_rows = 17;
+    }
     return facts;
 }
 
@@ -346,20 +354,15 @@ static void dump_import(struct sl_buf *out, const char *title, const char *text)
 static void dump_export(struct sl_buf *out, const char *title, const char *text)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_data_facts facts = find_facts(title);
+    const struct sl_data_facts facts = find_facts(title);
     struct sl_graph_request request = {.facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true};
     struct sl_graph *graph = NULL;
     struct sl_onnx_file *file = NULL;
     struct loaded loaded = load(text);
     if (loaded.model == NULL)
         fail_msg("%s: %s", title, sl_buf_text(&loaded.text));
-    if (strstr(title, "coder")) {
-        facts.source = (struct sl_field_facts){.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = 4};
-        facts.target = facts.input;
-        facts.envelope.source_steps = 5;
-        facts.envelope.source_rows = 17;
+    if (strstr(title, "coder"))
         request.part = strstr(title, "encoder") ? SL_PART_ENCODER : SL_PART_DECODER;
-    }
     request.model = loaded.model;
     if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
         fail_msg("%s: %s", title, err.message);
