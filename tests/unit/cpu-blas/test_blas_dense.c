@@ -139,9 +139,9 @@ static void test_dense_activations(void **state)
 static void test_dense_shapes(void **state)
 {
     struct blas_fixture *f = *state;
-    static const struct shape shapes[] = {{1, 1, 1},    {1, 300, 700},  {1, 700, 3},    {2, 1024, 64},
-                                          {130, 64, 1}, {257, 1, 5},    {64, 200, 96},  {300, 33, 129},
-                                          {3, 5, 2048}, {7, 1030, 300}, {13, 777, 301}, {500, 40, 200}};
+    static const struct shape shapes[] = {{1, 1, 1},      {1, 300, 700},  {1, 700, 3},    {2, 1024, 64}, {130, 64, 1},
+                                          {257, 1, 5},    {64, 200, 96},  {300, 33, 129}, {3, 5, 2048},  {7, 1030, 300},
+                                          {13, 777, 301}, {500, 40, 200}, {730, 36, 260}, {7, 1601, 100}};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int k = 0; k < 4; k++)
             check_dense(f, k % 2 ? &f->queue : &f->alone, shapes[i], k < 2 ? SEQLSTM_ACT_TANH : SEQLSTM_ACT_SOFTMAX,

@@ -265,6 +265,28 @@ static void test_cast_wide(void **state)
         assert_true(again[i] == (double)y[i]);
 }
 
+/* Elements are converted in blocks; each becomes what it becomes alone. */
+static void test_cast_blocks(void **state)
+{
+    struct blas_fixture *f = *state;
+    static const uint32_t types[] = {SEQLSTM_DTYPE_FLOAT32, SEQLSTM_DTYPE_FLOAT64, SEQLSTM_DTYPE_FLOAT16,
+                                     SEQLSTM_DTYPE_BFLOAT16};
+    static const size_t bytes[] = {4, 8, 2, 2};
+    enum { N = 2 * 512 + 37 };
+    float *x = fixture_floats(N, 1);
+    double from[N], together[N], alone[N];
+    for (int k = 0; k < 16; k++) {
+        const int a = k / 4, b = k % 4;
+        cast_one(f, SEQLSTM_DTYPE_FLOAT32, types[a], N, x, from);
+        cast_one(f, types[a], types[b], N, from, together);
+        for (size_t i = 0; i < N; i += 40)
+            cast_one(f, types[a], types[b], N - i < 40 ? (int64_t)(N - i) : 40, (char *)from + i * bytes[a],
+                     (char *)alone + i * bytes[b]);
+        assert_memory_equal(together, alone, N * bytes[b]);
+    }
+    free(x);
+}
+
 /* ---- pool -------------------------------------------------------------------------------------------- */
 
 static void test_pool(void **state)
@@ -454,11 +476,17 @@ static void test_gather_scatter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_activation_accuracy), cmocka_unit_test(test_activation_special),
-        cmocka_unit_test(test_activation_kinks),    cmocka_unit_test(test_layer_norm),
-        cmocka_unit_test(test_cast_halves),         cmocka_unit_test(test_cast_no_number),
-        cmocka_unit_test(test_cast_wide),           cmocka_unit_test(test_pool),
-        cmocka_unit_test(test_nan_is_the_maximum),  cmocka_unit_test(test_merge),
+        cmocka_unit_test(test_activation_accuracy),
+        cmocka_unit_test(test_activation_special),
+        cmocka_unit_test(test_activation_kinks),
+        cmocka_unit_test(test_layer_norm),
+        cmocka_unit_test(test_cast_halves),
+        cmocka_unit_test(test_cast_no_number),
+        cmocka_unit_test(test_cast_wide),
+        cmocka_unit_test(test_cast_blocks),
+        cmocka_unit_test(test_pool),
+        cmocka_unit_test(test_nan_is_the_maximum),
+        cmocka_unit_test(test_merge),
         cmocka_unit_test(test_gather_scatter),
     };
     return FIXTURE_RUN(tests);

@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -162,13 +163,59 @@ static void operations_without_backward_say_so(void **state)
     expect_no_backward(&vector, message);
 }
 
+/* A layer whose weight gradients come in a later call: of their own, for the whole axis. */
+static void stepwise_layers_say_what_they_need(void **state)
+{
+    (void)state;
+    static const int32_t lengths[2] = {4, 2};
+    static const char own[] = "stepwise: weight gradients need a call of their own";
+    static const char whole[] = "stepwise: weight gradients need a binding of the whole axis";
+    enum { WEIGHTS = SEQLSTM_BIT_BACKWARD_WEIGHTS, INPUTS = SEQLSTM_BIT_BACKWARD_INPUTS };
+    enum { STATES = SEQLSTM_BIT_BACKWARD_STATES };
+    static const struct {
+        uint32_t parts;
+        bool is_whole, has_reserve;
+        const char *message;
+    } rows[] = {{INPUTS | STATES, false, true, ""},
+                {INPUTS | STATES, true, false, "backward of a recurrent layer needs the reserve of its forward"},
+                {WEIGHTS | INPUTS, true, true, own},
+                {WEIGHTS | STATES, true, true, own},
+                {WEIGHTS | INPUTS, false, true, own},
+                {WEIGHTS, false, true, whole},
+                {WEIGHTS, true, true, ""}};
+    union seqlstm_any_desc any;
+    memset(&any, 0, sizeof any);
+    any.recurrent.head = rh_head(SEQLSTM_OP_RECURRENT, SEQLSTM_MODE_TRAINING);
+    any.recurrent.cell = SEQLSTM_CELL_GRU;
+    any.recurrent.options = SEQLSTM_BIT_RECURRENT_OUTPUT | SEQLSTM_BIT_RECURRENT_STEPWISE;
+    any.recurrent.layers = 1;
+    any.recurrent.input = 2;
+    any.recurrent.hidden = 3;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct rh rh;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        rh_open(&rh, &any, lengths, 2, 0, rows[k].is_whole ? 4 : 3, 1);
+        const struct seqlstm_backward args = {.struct_size = sizeof args,
+                                              .slot_count = (uint32_t)rh.count,
+                                              .slots = rh.values,
+                                              .grads = (void *const *)rh.grads,
+                                              .parts = rows[k].parts,
+                                              .workspace = rh.workspace,
+                                              .reserve = rows[k].has_reserve ? rh.reserve : NULL,
+                                              .step = &rh.step};
+        const seqlstm_status status = rh.backend->backward(rh.binding, &rh.queue, &args, &err);
+        assert_string_equal(err.message, rows[k].message);
+        assert_int_equal(status, rows[k].message[0] == 0 ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+        rh_close(&rh);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(absent_slots_are_numbered),
-        cmocka_unit_test(indices_beyond_the_end_are_placed),
-        cmocka_unit_test(memories_beyond_the_rows_are_placed),
-        cmocka_unit_test(operations_without_backward_say_so),
+        cmocka_unit_test(absent_slots_are_numbered),           cmocka_unit_test(indices_beyond_the_end_are_placed),
+        cmocka_unit_test(memories_beyond_the_rows_are_placed), cmocka_unit_test(operations_without_backward_say_so),
+        cmocka_unit_test(stepwise_layers_say_what_they_need),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
