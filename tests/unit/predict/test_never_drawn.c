@@ -58,6 +58,8 @@ static void test_a_vocabulary_that_was_cut_may_write_the_mark_for_unknown_tokens
     expect_never(plain, LINES("{type: whitespace, vocab_size: 9, " SPECIALS "}"), "<pad> <bos> <unk>");
     expect_never(plain, LINES("{type: whitespace, vocab_size: 8, " SPECIALS "}"), "<pad> <bos>");
     expect_never(plain, LINES("{type: whitespace, vocab_size: 7, " SPECIALS "}"), "<pad> <bos>");
+    data_write("words.txt", "<pad>\n<unk>\n<bos>\n<eos>\na\nb\nc\nd\n"); /* it is not made of these data */
+    expect_never(plain, LINES("{type: whitespace, vocab: words.txt, " SPECIALS "}"), "<pad> <bos>");
 }
 
 int main(void)

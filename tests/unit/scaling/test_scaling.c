@@ -150,6 +150,39 @@ static void the_first_bundle_is_what_is_left(void **state)
     assert_close(predict(&costs, near), costs.step_ns + 4.0 * (double)(bundle / 2) + 1e6);
 }
 
+/* Gradients that have come before the step ends cost nothing, and do not make it shorter; nor does a step that was
+ * faster when its gradients were exchanged. */
+static void what_comes_in_time_is_free(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    struct sl_scaling_row row = {0};
+    costs.notes[0] = (struct sl_scaling_note){0, 2e6};
+    costs.note_count = 1;
+    const struct sl_scaling_place apart = {.ranks = 2, .hosts = 2, .local = 1, .link = {1e15, 0}, .element_bytes = 4};
+    sl_scaling_predict(&costs, &apart, &row);
+    assert_close(row.update_ns, 11e6);
+    costs.together_ns = 9e6;
+    const struct sl_scaling_place near = {.ranks = 2, .hosts = 1, .element_bytes = 4};
+    sl_scaling_predict(&costs, &near, &row);
+    assert_close(row.update_ns, 10e6);
+    assert_close(row.compute_ns, 11e6);
+    assert_close(row.exchange_ns + 1, 1);
+}
+
+/* What the ranks of a host exchange of a stage, where its link is not given: their share of what was measured. */
+static void replicas_beside_each_other_share_what_was_measured(void **state)
+{
+    (void)state;
+    struct sl_scaling_costs costs = make_costs();
+    struct sl_scaling_row row = {0};
+    costs.stages = 2;
+    costs.exchange_ns = 6e5;
+    const struct sl_scaling_place place = {.ranks = 12, .hosts = 2, .local = 6, .link = slow, .element_bytes = 4};
+    sl_scaling_predict(&costs, &place, &row);
+    assert_close(row.exchange_ns, 6e5 * 3 / 6 + (1 << 20) * 4.0 + 2 * 2 * 64.0);
+}
+
 static void replicas_of_a_pipeline_add_at_the_end(void **state)
 {
     (void)state;
@@ -205,6 +238,8 @@ int main(void)
         cmocka_unit_test(shards_are_added_as_a_tree),
         cmocka_unit_test(less_is_exchanged_of_embeddings_and_factors),
         cmocka_unit_test(the_first_bundle_is_what_is_left),
+        cmocka_unit_test(what_comes_in_time_is_free),
+        cmocka_unit_test(replicas_beside_each_other_share_what_was_measured),
         cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
         cmocka_unit_test(ranks_without_a_sequence_are_idle),
     };

@@ -98,7 +98,8 @@ static void pieces_are_those_of_the_model_or_the_plan(void **state)
         int32_t stored, given, count;
     } rows[] = {{1, 0, 0, 0, 0}, {1, 3, 0, 3, 3}, {1, 0, 5, 5, 5},
                 {1, 3, 5, 3, 3}, {1, 7, 5, 7, 7}, {2, 0, 0, 0, SL_PIECES_AUTO_MOST},
-                {2, 3, 0, 3, 3}, {2, 0, 5, 5, 5}, {2, 7, 5, 7, 7}};
+                {2, 3, 0, 3, 3}, {2, 0, 5, 5, 5}, {2, 7, 5, 7, 7},
+                {2, 1, 0, 1, 1}, {2, 0, 1, 1, 1}, {1, 0, 1, 1, 1}};
     (void)state;
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         struct sl_model model = {.parallel = {.pipeline = rows[r].pipeline, .pieces = rows[r].said}};

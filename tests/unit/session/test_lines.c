@@ -206,6 +206,7 @@ static void a_wrong_line_is_named(void **state)
         {"n\tb\ta\tc\n1\t2\tx\t3\n", ":2: field 3, \"x\", is no number", 0},
         {"b\ta\tcc\n", ":1: the line is no row of numbers, and names no input `c`", 0},
         {"a\tc\tq\n", ":1: the line is no row of numbers, and names no input `b`", 0},
+        {"\tb\tc\n", ":1: the line is no row of numbers, and names no input `a`", 0},
         {"bb\tc\ta\n", ":1: the line is no row of numbers, and names no input `b`", 0},
         {"1\t2\t3\na\tb\tc\n", ":2: field 1, \"a\", is no number", 1},
         {"\n\na\tc\tb\n1\t2\n", ":4: the line has 2 fields, expected 3", 0},
