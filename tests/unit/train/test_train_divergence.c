@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses and gradients that are not finite: when a run stops, and what it skips. */
 #include "train_plain.h"
+#include "train/trainer/state.h"
 
 static void divergence_stops(void **state)
 {
@@ -140,6 +141,28 @@ static void skipped_updates_are_told(void **state)
     }
 }
 
+/* A skipped update is one that was made: a validation behind it is of the last update, however many were applied. */
+static void skipped_updates_are_made(void **state)
+{
+    (void)state;
+    struct world *world = make_plain();
+    struct sl_trainer *trainer = NULL;
+    struct sl_train_result result;
+    world->model.train.epochs = 2;
+    world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+    world->model.train.validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+    world->exec.poison_at = 4;
+    world->exec.poison_count = 2;
+    assert_int_equal(sl_trainer_create(&world->request, &trainer, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_trainer_run(trainer, &result, NULL), SEQLSTM_OK);
+    assert_int_equal(trainer->state.updates, 14);
+    assert_int_equal(trainer->state.applied, 12);
+    assert_int_equal(trainer->state.validations, 2);
+    assert_int_equal(trainer->state.validated_at, 14);
+    sl_trainer_destroy(trainer);
+    free(world);
+}
+
 /* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
 static void skipped_updates_leave_no_state(void **state)
 {
@@ -188,6 +211,7 @@ int main(void)
         cmocka_unit_test(what_is_no_number_is_never_the_best),
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(skipped_updates_are_told),
+        cmocka_unit_test(skipped_updates_are_made),
         cmocka_unit_test(skipped_updates_clear_the_state_once),
         unit_test_ahead(divergence_stops),
         unit_test_ahead(divergence_skips),

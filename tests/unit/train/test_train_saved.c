@@ -7,6 +7,8 @@
 
 #include "scratch.h"
 #include "train/checkpoint/checkpoint.h"
+#include "train/tensorboard_log.h"
+#include "train/trainer/state.h"
 
 /* A plain run with a folder of its own. */
 static struct world *make_saved(const char *name)
@@ -80,6 +82,7 @@ static void rows_of_the_log_have_what_belongs_to_them(void **state)
             assert_int_equal(strstr(line, "rows_per_second") != NULL, kinds[k].speed);
             assert_int_equal(strstr(line, "learning_rate") != NULL, kinds[k].rate);
             assert_int_equal(strstr(line, "gradient_norm") != NULL, kinds[k].rate);
+            assert_null(strstr(line, "teacher_forcing")); /* nothing is sampled */
         }
     for (int k = 0; k < 3; k++)
         assert_int_equal(counts[k], kinds[k].rows);
@@ -130,6 +133,76 @@ static void logs_do_not_depend_on_each_other(void **state)
         }
     assert_true(bytes[0][0] == 0 && bytes[1][0] == 0);
     assert_true(bytes[0][1] == bytes[1][1] && bytes[0][1] > 500);
+}
+
+/* Goes on with the run of this folder, for so many epochs in all. `unjudged`: as from a checkpoint that was written
+ * before the validation of its update. */
+static void go_on(const char *name, int64_t epochs_made, bool events, bool unjudged)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_trainer *trainer = NULL;
+    struct sl_train_result result;
+    struct world *world = make_saved(name);
+    world->model.train.epochs = epochs_made;
+    world->model.output.tensorboard = events;
+    struct sl_safetensors *file = open_latest(world);
+    assert_int_equal(sl_trainer_create(&world->request, &trainer, &err), SEQLSTM_OK);
+    assert_int_equal(sl_trainer_restore(trainer, file, &err), SEQLSTM_OK);
+    sl_safetensors_close(file);
+    if (unjudged) {
+        trainer->state.validated_at = 0;
+        trainer->state.validation_pending = true;
+    }
+    assert_int_equal(sl_trainer_run(trainer, &result, &err), SEQLSTM_OK);
+    sl_trainer_destroy(trainer);
+    free(world);
+}
+
+static struct world *run_epochs(const char *name, int64_t epochs_made, bool events)
+{
+    struct world *world = make_saved(name);
+    world->model.train.epochs = epochs_made;
+    world->model.output.tensorboard = events;
+    run(world);
+    return world;
+}
+
+/* The events of a run that goes on are those of one that did not stop, and where they go on. */
+static void events_say_where_they_go_on(void **state)
+{
+    struct sl_tensorboard_log *log = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    struct world *world = run_epochs("whole", 2, true);
+    const int64_t whole = count_event_bytes(world);
+    free(world);
+    world = run_epochs("parts", 1, true);
+    go_on("parts", 2, true, false);
+    const int64_t parts = count_event_bytes(world);
+    snprintf(world->folder, sizeof world->folder, "%s", scratch_path("opened"));
+    assert_int_equal(sl_file_make_folders(world->folder, &err), SEQLSTM_OK);
+    assert_int_equal(sl_tensorboard_log_open(world->folder, 7, &log, &err), SEQLSTM_OK);
+    sl_tensorboard_log_close(log);
+    assert_int_equal(parts - whole, count_event_bytes(world));
+    free(world);
+}
+
+/* A validation that comes again replaces its row. */
+static void a_validation_has_one_row(void **state)
+{
+    (void)state;
+    for (int unjudged = 0; unjudged < 2; unjudged++) {
+        const char *name = unjudged ? "unjudged" : "judged";
+        struct world *world = run_epochs(name, 1, false);
+        go_on(name, 1, false, unjudged);
+        char *text = read_all(world, "metrics.jsonl");
+        assert_non_null(text);
+        const char *row = strstr(text, "\"span\":\"validation\"");
+        assert_non_null(row);
+        assert_null(strstr(row + 1, "\"span\":\"validation\""));
+        free(text);
+        free(world);
+    }
 }
 
 static double losses[16];
@@ -255,6 +328,8 @@ int main(void)
         cmocka_unit_test(each_text_is_in_the_checkpoint),
         cmocka_unit_test(rows_of_the_log_have_what_belongs_to_them),
         cmocka_unit_test(logs_do_not_depend_on_each_other),
+        cmocka_unit_test(events_say_where_they_go_on),
+        cmocka_unit_test(a_validation_has_one_row),
         cmocka_unit_test(training_is_watched_by_its_epochs),
         cmocka_unit_test(only_finite_numbers_are_among_the_best),
         cmocka_unit_test(training_and_validation_have_rules_of_their_own),
