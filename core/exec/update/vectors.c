@@ -66,7 +66,7 @@ void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *captu
     capture->vector_count = 0;
 }
 
-/* The binding for `elems`; replaces the least recently used one. */
+/* The binding for `elems`; replaces the least recently used one, once the device has done what was started with it. */
 static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err)
 {
@@ -76,6 +76,8 @@ static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems
         k++;
     struct sl_exec_vector_binding found = kept[k];
     if (found.binding == NULL || found.elems != elems) {
+        if (kept[k].binding)
+            SEQLSTM_TRY(sl_domain_finish(exec->places[exec->vector_places[v]].domain, err));
         SEQLSTM_TRY(create_binding(exec, v, elems, &found, err));
         if (kept[k].binding)
             sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend), kept[k].binding);
