@@ -202,6 +202,22 @@ static void a_curve_is_shown_as_a_table_a_page_and_json(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Where nothing was answered there is no line, and yet an axis. */
+static void a_page_without_an_answer_has_its_axis(void **state)
+{
+    (void)state;
+    static struct sl_curve curve = {.name = "a", .server = "b", .steps = 3, .requests = 1, .count = 2};
+    struct sl_buf out = {0};
+    curve.points[0].wanted = 10;
+    curve.points[1].wanted = 20;
+    sl_curve_print_html(&curve, &out);
+    assert_non_null(strstr(sl_buf_text(&out), ">1 ms</text>"));
+    assert_non_null(strstr(sl_buf_text(&out), ">1000 ms</text>"));
+    assert_null(strstr(sl_buf_text(&out), ">2000 ms</text>"));
+    assert_null(strstr(sl_buf_text(&out), ">p50</text>"));
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -211,6 +227,7 @@ int main(void)
         cmocka_unit_test(the_load_that_fails_is_the_last),
         cmocka_unit_test(latencies_are_told_in_order),
         cmocka_unit_test(a_curve_is_shown_as_a_table_a_page_and_json),
+        cmocka_unit_test(a_page_without_an_answer_has_its_axis),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

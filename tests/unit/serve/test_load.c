@@ -9,15 +9,17 @@
 #include "serve/load/history.h"
 
 /* What a server does with a request. */
-enum deed { ANSWER, REFUSE, CLOSE, CUT_HEAD, CUT_BODY, NO_LENGTH, OTHER_PROTOCOL, DEEDS };
+enum deed { ANSWER, REFUSE, ACCEPT, CLOSE, CUT_HEAD, CUT_BODY, NO_LENGTH, OTHER_PROTOCOL, OLD_PROTOCOL, DEEDS };
 
 static const char *const replies[DEEDS] = {
     [ANSWER] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     [REFUSE] = "HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nfull",
+    [ACCEPT] = "HTTP/1.1 202 Accepted\r\nContent-Length: 2\r\n\r\n{}",
     [CLOSE] = "",
     [CUT_HEAD] = "HTTP/1.1 200 OK\r\nContent-",
     [CUT_BODY] = "HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}",
     [NO_LENGTH] = "HTTP/1.1 200 OK\r\n\r\n{}",
+    [OLD_PROTOCOL] = "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}",
     [OTHER_PROTOCOL] = "SSH-2.0-server\r\nContent-Length: 2\r\n\r\n{}",
 };
 
@@ -64,7 +66,7 @@ static void *serve(void *context)
             const enum deed deed = s->deeds[turn++ % s->deed_count];
             s->done[deed]++;
             usleep((useconds_t)s->pause_us);
-            goes_on = send(connection, replies[deed], strlen(replies[deed]), MSG_NOSIGNAL) >= 0 && deed <= REFUSE;
+            goes_on = send(connection, replies[deed], strlen(replies[deed]), MSG_NOSIGNAL) >= 0 && deed < CLOSE;
         }
         if (connection >= 0)
             close(connection);
@@ -128,7 +130,7 @@ static void each_request_is_counted_as_what_became_of_it(void **state)
         {ANSWER, ANSWER, ANSWER, ANSWER, ANSWER},     {REFUSE, ANSWER, REFUSE, ANSWER, ANSWER},
         {ANSWER, CLOSE, ANSWER, CLOSE, REFUSE},       {CUT_HEAD, ANSWER, CUT_HEAD, REFUSE, ANSWER},
         {CUT_BODY, ANSWER, REFUSE, ANSWER, CUT_BODY}, {NO_LENGTH, ANSWER, OTHER_PROTOCOL, REFUSE, ANSWER},
-        {CLOSE, CLOSE, CLOSE, CLOSE, CLOSE},
+        {CLOSE, CLOSE, CLOSE, CLOSE, CLOSE},          {ACCEPT, OLD_PROTOCOL, ANSWER, ACCEPT, REFUSE},
     };
     for (size_t k = 0; k < sizeof deeds / sizeof *deeds; k++) {
         struct server s = {.deeds = deeds[k], .deed_count = 5};
@@ -136,11 +138,35 @@ static void each_request_is_counted_as_what_became_of_it(void **state)
         int lost = 0;
         for (int deed = CLOSE; deed < DEEDS; deed++)
             lost += s.done[deed];
-        assert_true(s.done[ANSWER] + s.done[REFUSE] + lost > 5);
+        assert_true(s.done[ANSWER] + s.done[REFUSE] + s.done[ACCEPT] + lost > 5);
         assert_int_equal(result.answered, s.done[ANSWER]);
-        assert_int_equal(result.failed, s.done[REFUSE]);
+        assert_int_equal(result.failed, s.done[REFUSE] + s.done[ACCEPT]); /* all but 200 */
         assert_int_equal(result.lost, lost);
     }
+}
+
+/* The address is told as it stands in a browser. */
+static void a_server_that_is_not_there_is_named(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *address, *message;
+    } cases[] = {{"127.0.0.1", "cannot reach http://127.0.0.1:1/: "},
+                 {"::1", "cannot reach http://[::1]:1/: "},
+                 {"localhost", "`localhost` is no address such as 127.0.0.1"}};
+    struct sl_buf text = {0};
+    sl_buf_append_text(&text, request_text);
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        const struct sl_load_bodies bodies = {.requests = &text, .count = 1};
+        const struct sl_load_request request = {
+            .address = cases[k].address, .port = 1, .bodies = &bodies, .connections = 1, .seconds = 1};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_load_result result;
+        assert_int_equal(sl_load_run(&request, &result, &err), k < 2 ? SEQLSTM_IO : SEQLSTM_INVALID_ARGUMENT);
+        if (strncmp(err.message, cases[k].message, strlen(cases[k].message)) != 0)
+            fail_msg("%s", err.message);
+    }
+    sl_buf_deinit(&text);
 }
 
 /* The server answers one after the other, so that the last answer comes after all pauses, and all requests were due in
@@ -283,6 +309,7 @@ int main(void)
         cmocka_unit_test(requests_that_wait_are_late),
         cmocka_unit_test(several_requests_are_sent_in_turn),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
+        cmocka_unit_test(a_server_that_is_not_there_is_named),
         cmocka_unit_test(requests_that_were_not_sent_are_lost),
         cmocka_unit_test(large_requests_arrive_whole),
     };

@@ -19,6 +19,7 @@ struct expected {
     bool reads_ids, reads_steps, reads_text, decodes, gives_steps, continues, streams;
     int64_t input_features, input_classes, output_features, class_count; /* 0: no names */
     int64_t most_steps, text_steps;                                      /* 0: it is not looked at */
+    int32_t never_count;                                                 /* tokens that it must not draw */
 };
 
 static void check(const struct expected *e)
@@ -49,6 +50,8 @@ static void check(const struct expected *e)
     assert_int_equal(model.rows, e->decodes ? 5 : e->steps ? 5 * e->steps : 300); /* no more than sequences need */
     if (e->most_steps)
         assert_int_equal(model.steps, e->most_steps);
+    assert_true(model.steps > 0);
+    assert_int_equal(model.never.count, e->never_count);
     if (e->text_steps)
         assert_int_equal(model.text_steps, e->text_steps);
     sl_served_model_close(&model);
@@ -139,6 +142,58 @@ static void without_a_limit_texts_are_long(void **state)
     check_letters(0, 65536);
 }
 
+/* Tokens that stand for no text are not drawn. */
+static void some_tokens_are_never_drawn(void **state)
+{
+    (void)state;
+    write_file("text.txt", "a b c\nb a\nc a b\n");
+    check(&(struct expected){.text = "seqlstm: 1\nname: m\nseed: 2\ndata:\n  train: {type: text, file: text.txt}\n"
+                                     "  tokenizer: {type: whitespace, specials: [unk, eos]}\n"
+                                     "  batching: {unit: stream, bptt: 4}\n  batch_size: 1\n"
+                                     "model:\n  - {type: embedding, dim: 3}\n"
+                                     "  - {type: lstm, units: 3, return_sequences: true}\n"
+                                     "  - {type: output, activation: softmax}\n"
+                                     "train: {task: language_model, epochs: 1}\n" REST,
+                             .steps = 30,
+                             .reads_ids = true,
+                             .reads_steps = true,
+                             .reads_text = true,
+                             .gives_steps = true,
+                             .continues = true,
+                             .streams = true,
+                             .input_features = 1,
+                             .input_classes = 5,
+                             .output_features = 5,
+                             .class_count = 5,
+                             .most_steps = 30,
+                             .text_steps = 30,
+                             .never_count = 1});
+}
+
+/* It gives a class for each token, and can go on from step to step, and yet it continues no text. */
+static void taggers_continue_nothing(void **state)
+{
+    (void)state;
+    write_file("train.tsv", "a\tD\nfilm\tN\n\nfine\tA\n\nthe\tD\nfine\tA\nfilm\tN\n");
+    check(&(struct expected){.text = "seqlstm: 1\nname: m\nseed: 1\ndata:\n  type: conll\n  label: 2\n"
+                                     "  tokenizer: {type: whitespace, specials: [unk]}\n  train: {file: train.tsv}\n"
+                                     "  batch_size: 2\nmodel:\n  - {type: embedding, dim: 4}\n"
+                                     "  - {type: lstm, units: 3, return_sequences: true}\n"
+                                     "  - {type: dense, units: from_target, activation: softmax}\n"
+                                     "train: {epochs: 1, loss: cross_entropy}\n" REST,
+                             .steps = 30,
+                             .reads_ids = true,
+                             .reads_steps = true,
+                             .reads_text = true,
+                             .gives_steps = true,
+                             .streams = true,
+                             .input_features = 1,
+                             .input_classes = 5,
+                             .output_features = 3,
+                             .class_count = 3,
+                             .most_steps = 30});
+}
+
 static void values_have_no_tokens(void **state)
 {
     (void)state;
@@ -155,9 +210,8 @@ static void values_have_no_tokens(void **state)
 }
 
 /* Its limit is that of what it reads, not of what it writes. */
-static void decoders_read_texts_alone(void **state)
+static void check_decoder(int64_t steps, int64_t most_steps)
 {
-    (void)state;
     check(&(struct expected){.text = "seqlstm: 1\nname: m\nseed: 2\ndata:\n"
                                      "  train: {type: generator, name: addition, digits: 2, size: 38}\n"
                                      "  batch_size: 8\nmodel:\n  encoder:\n    - {type: embedding, dim: 3}\n"
@@ -165,12 +219,24 @@ static void decoders_read_texts_alone(void **state)
                                      "    - {type: lstm, units: 3, return_sequences: true}\n"
                                      "    - {type: output, activation: softmax}\n"
                                      "train: {epochs: 1, loss: cross_entropy}\n" REST,
-                             .steps = 30,
+                             .steps = steps,
                              .reads_text = true,
                              .decodes = true,
                              .input_features = 1,
                              .output_features = 1,
-                             .most_steps = 30});
+                             .most_steps = most_steps});
+}
+
+static void decoders_read_texts_alone(void **state)
+{
+    (void)state;
+    check_decoder(30, 30);
+}
+
+static void without_a_limit_they_read_what_they_were_trained_with(void **state)
+{
+    (void)state;
+    check_decoder(0, 256);
 }
 
 int main(void)
@@ -180,8 +246,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_probability_has_no_name, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(texts_are_limited_as_sequences, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(without_a_limit_texts_are_long, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(some_tokens_are_never_drawn, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(taggers_continue_nothing, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(values_have_no_tokens, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(decoders_read_texts_alone, scratch_make, scratch_remove),
+        cmocka_unit_test_setup_teardown(without_a_limit_they_read_what_they_were_trained_with, scratch_make,
+                                        scratch_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -9,6 +9,7 @@
 
 #include "predict/context.h"
 #include "predict/stream.h"
+#include "predict/whole.h"
 #include "session/predict/predictor.h"
 
 enum { STREAMS = 5, STEPS_MOST = 3, FEATURES = 2, OUTPUTS = 3, ROUNDS = 200 };
@@ -36,7 +37,8 @@ static int open_world(void **state)
     snprintf(text, sizeof text,
              "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [x, y, z]\n"
              "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n"
-             "  - {type: lstm, units: 5, layers: 2, return_sequences: true}\n  - {type: dense, units: from_target}\n"
+             "  - {type: lstm, units: 5, return_sequences: true}\n  - {type: gru, units: 3, return_sequences: true}\n"
+             "  - {type: lstm, units: 4, return_sequences: true}\n  - {type: dense, units: from_target}\n"
              "train: {epochs: 1, loss: mse}\nbackends: [reference]\n");
     train_session(text, NULL, &w.diagnostics, &w.session);
     const struct sl_predictor_limits limits = {
@@ -148,11 +150,40 @@ static void limits_are_kept(void **state)
     ok(sl_streams_advance(w->context, chunks, 1, &err), &err);
 }
 
+/* Whole sequences: what is wrong with a call is told, with the place of the sequence; nothing is no mistake. */
+static void wrong_calls_are_told(void **state)
+{
+    struct world *w = *state;
+    static const struct {
+        int64_t lengths[4], count;
+        const char *message;
+    } cases[] = {
+        {{1, 2, 9, 1}, 4, "sequence 2 has 9 steps, expected 0 to 8, the limit `steps` of the predictor"},
+        {{1, -1, 8, 1}, 4, "sequence 1 has -1 steps, expected 0 to 8, the limit `steps` of the predictor"},
+        {{1, 2, 3, 1}, -1, "there are -1 sequences, expected at least 0"},
+    };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static float x[40][FEATURES], y[40][OUTPUTS];
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        assert_int_equal(sl_context_predict(w->context, x, cases[k].lengths, cases[k].count, y[0], &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, cases[k].message);
+    }
+    assert_int_equal(sl_context_predict(w->context, x, NULL, 1, y[0], &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the model reads sequences, and `lengths` is NULL");
+    ok(sl_context_predict(w->context, x, cases[0].lengths, 0, y[0], &err), &err);
+    ok(sl_context_predict(w->context, x, cases[0].lengths, 2, y[0], &err), &err);
+    float none[OUTPUTS] = {0};
+    assert_int_equal(sl_stream_step(w->context, w->alone[0], x, 0, none, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "a call of 0 steps, expected at least 1");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_stream_has_what_it_has_alone),
         cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(wrong_calls_are_told),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
