@@ -135,6 +135,42 @@ static void reads_are_those_of_activations(void **state)
     close_world(&w);
 }
 
+/* What comes from the batch is read twice without a copy in between; without a gradient a copy goes one way; and a
+ * value of each sequence has as many rows as there are sequences. */
+static void reads_cost_what_they_move(void **state)
+{
+    (void)state;
+    static const char model[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\nmodel:\n"
+                                "  - {type: lstm, name: a, units: 3, return_sequences: true, trainable: false}\n"
+                                "  - {type: gru, name: b, units: 5, return_sequences: true, from: input}\n"
+                                "  - {type: concat, name: c, from: [a, b]}\n  - {type: pool, name: p, mode: mean}\n"
+                                "  - {type: dense, name: out, units: 2}\ntrain: {loss: mse, epochs: 1}\n";
+    static const struct {
+        int32_t reader, holder;
+        int64_t rows, features;
+        int times;
+    } expected[] = {{2, 0, 19, 3, 1}, {2, 1, 19, 5, 2}, {3, 2, 19, 8, 2}, {4, 3, 4, 8, 2}, {5, 4, 4, 2, 2}};
+    struct sl_data_facts facts = steps_facts;
+    struct world w;
+    struct sl_candidate_routes routes;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    facts.target.on_steps = false;
+    open_world(&w, model, &facts);
+    w.candidates[2][FAKE_B].cost.source = SL_COST_GUESS;
+    ok(sl_candidate_routes_init(&routes, &w.subgraphs, &err), &err);
+    assert_true(routes.problem.tie == SL_ROUTE_TIE);
+    assert_int_equal(routes.problem.read_count, sizeof expected / sizeof *expected);
+    for (int32_t r = 0; r < routes.problem.read_count; r++) {
+        const struct sl_route_read *read = &routes.problem.reads[r];
+        const double once = 10000 + (double)(expected[r].rows * expected[r].features) * 4 / 10;
+        assert_int_equal(read->reader, expected[r].reader);
+        assert_int_equal(read->holder, expected[r].holder);
+        assert_true(read->copy_ns == expected[r].times * once);
+    }
+    sl_candidate_routes_deinit(&routes);
+    close_world(&w);
+}
+
 static int32_t count_left(const struct world *w, int32_t i)
 {
     int32_t left = 0;
@@ -220,9 +256,8 @@ static void what_no_domain_runs_stays(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_candidate_is_a_step),
-        cmocka_unit_test(reads_are_those_of_activations),
-        cmocka_unit_test(a_loop_runs_where_it_is_cheapest),
+        cmocka_unit_test(each_candidate_is_a_step),  cmocka_unit_test(reads_are_those_of_activations),
+        cmocka_unit_test(reads_cost_what_they_move), cmocka_unit_test(a_loop_runs_where_it_is_cheapest),
         cmocka_unit_test(what_no_domain_runs_stays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -27,6 +27,8 @@ static struct {
     bool fails[KINDS][BACKENDS];
     int runs, ops;          /* so far */
     int64_t now_ns, run_ns; /* what a run takes on the clock */
+    int64_t least_budget_ns, last_budget_ns;
+    seqlstm_status status; /* of a run */
     int whole_runs;
     double whole_ms[2]; /* of the cheapest plan and of the second */
     seqlstm_status whole_status;
@@ -58,8 +60,12 @@ seqlstm_status __wrap_sl_timing_run(const struct sl_timing_request *request, str
                                     int32_t count, struct seqlstm_error *err)
 {
     const enum kind kind = find_kind(request->desc);
-    (void)err;
     assert_true(request->backward && request->on_steps && request->budget_ns > 0);
+    if (lab.status != SEQLSTM_OK)
+        SEQLSTM_FAIL(err, lab.status, "the run broke");
+    lab.least_budget_ns =
+        lab.runs == 0 || request->budget_ns < lab.least_budget_ns ? request->budget_ns : lab.least_budget_ns;
+    lab.last_budget_ns = request->budget_ns;
     lab.runs++;
     lab.ops += count;
     lab.now_ns += lab.run_ns;
@@ -286,6 +292,41 @@ static void the_time_is_over(void **state)
     }
 }
 
+/* The last one has all that is left of the time; none has less than the least that says something. */
+static void the_time_is_shared(void **state)
+{
+    struct world *w = *state;
+    set_all();
+    sl_plan_destroy(plan_with(w, true, 100, false));
+    assert_int_equal(lab.runs, 6);
+    assert_true(fabs((double)lab.last_budget_ns - 100e9) <= 1e3);
+    assert_true(lab.least_budget_ns < INT64_C(50000000000));
+    forget(w);
+    set_all();
+    sl_plan_destroy(plan_with(w, true, 0.03, false));
+    assert_int_equal(lab.runs, 6);
+    assert_int_equal(lab.least_budget_ns, 20000000);
+}
+
+/* An interruption ends the plan; of any other error the estimates are left. */
+static void only_an_interruption_ends_the_plan(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_plan *plan = NULL;
+    set_all();
+    lab.status = SEQLSTM_DEVICE;
+    plan = plan_with(w, true, 100, false);
+    for (int32_t c = 0; c < plan->call_count; c++)
+        assert_true(plan->calls[c].cost.source < SL_COST_CACHED);
+    sl_plan_destroy(plan);
+    for (int k = 0; k < 2; k++) {
+        lab.status = k ? SEQLSTM_CANCELLED : SEQLSTM_NO_MEMORY;
+        assert_int_equal(try_plan(w, true, 100, false, &plan, &err), lab.status);
+        assert_string_equal(err.message, "the run broke");
+    }
+}
+
 /* One that fails is refused with its reason, and the next-best is chosen. */
 static void one_that_fails_is_not_chosen(void **state)
 {
@@ -494,34 +535,6 @@ static void the_time_of_whole_steps_alone_is_told(void **state)
     }
 }
 
-/* States of the optimizer are counted as often as the request says, and calls are made for its threads. */
-static void a_plan_is_made_for_its_request(void **state)
-{
-    struct world *w = *state;
-    for (int32_t states = 0; states < 4; states++) {
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct sl_plan *plan = NULL;
-        struct sl_plan_request request = {
-            .graph = w->graph, .registry = w->registry, .optimizer_states = states, .threads = 5};
-        ok(sl_plan_create(&request, &plan, &err), &err);
-        assert_int_equal(plan->threads, 5);
-        assert_int_equal(plan->memory.optimizer_bytes, states * plan->memory.weights_bytes);
-        for (int32_t c = 0; c < plan->call_count; c++)
-            assert_int_equal(plan->calls[c].sizes.members, 5);
-        sl_plan_destroy(plan);
-        request.forced_backend = "fake-b";
-        ok(sl_plan_create(&request, &plan, &err), &err);
-        for (int32_t c = 0; c < plan->call_count; c++)
-            assert_string_equal(sl_backend_get_id(plan->calls[c].backend), "fake-b");
-        for (int32_t v = 0; v < plan->vector_count; v++)
-            assert_string_equal(sl_backend_get_id(plan->vectors[v].backend), "fake-b");
-        assert_int_equal(plan->calls[0].rival_count, 0); /* each backend is asked once, and all others are out */
-        sl_plan_destroy(plan);
-        request.forced_backend = "fake";
-        assert_int_equal(sl_plan_create(&request, &plan, &err), SEQLSTM_UNAVAILABLE);
-    }
-}
-
 /* Without two times the plan stays, and nothing is kept: they are timed again for the next plan. Only an interruption
  * ends it all. */
 static void whole_steps_that_cannot_be_timed_decide_nothing(void **state)
@@ -560,6 +573,8 @@ int main(void)
         TEST(the_quickest_are_chosen_and_kept),
         TEST(nothing_is_timed_where_it_must_not_be),
         TEST(the_time_is_over),
+        TEST(the_time_is_shared),
+        TEST(only_an_interruption_ends_the_plan),
         TEST(one_that_fails_is_not_chosen),
         TEST(guesses_are_about_a_mean_batch),
         TEST(whole_steps_decide),
@@ -568,7 +583,6 @@ int main(void)
         TEST(each_of_two_plans_keeps_its_own_time),
         TEST(a_plan_that_is_forbidden_is_not_compared),
         TEST(the_time_of_whole_steps_alone_is_told),
-        TEST(a_plan_is_made_for_its_request),
         TEST(whole_steps_that_cannot_be_timed_decide_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

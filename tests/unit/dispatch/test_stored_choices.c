@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Plans made again from stored choices: those of the graph's own phase bind, those of another phase are followed where
- * a backend accepts, and their order does not matter. The backends are the fake devices of tests/gpu.
+ * a backend accepts, and their order does not matter; and plans that are made for what a request says. The backends are
+ * the fake devices of tests/gpu.
  */
 #include "model_fixture.h"
 #include "ok.h"
@@ -168,6 +169,34 @@ static void batches_take_memory_on_each_device(void **state)
         }
 }
 
+/* States of the optimizer are counted as often as the request says, and calls are made for its threads. */
+static void a_plan_is_made_for_its_request(void **state)
+{
+    struct world *w = *state;
+    for (int32_t states = 0; states < 4; states++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_plan *plan = NULL;
+        struct sl_plan_request request = {
+            .graph = w->graphs[0], .registry = w->registry, .optimizer_states = states, .threads = 5};
+        ok(sl_plan_create(&request, &plan, &err), &err);
+        assert_int_equal(plan->threads, 5);
+        assert_int_equal(plan->memory.optimizer_bytes, states * plan->memory.weights_bytes);
+        for (int32_t c = 0; c < plan->call_count; c++)
+            assert_int_equal(plan->calls[c].sizes.members, 5);
+        sl_plan_destroy(plan);
+        request.forced_backend = "fake-b";
+        ok(sl_plan_create(&request, &plan, &err), &err);
+        for (int32_t c = 0; c < plan->call_count; c++)
+            assert_string_equal(sl_backend_get_id(plan->calls[c].backend), "fake-b");
+        for (int32_t v = 0; v < plan->vector_count; v++)
+            assert_string_equal(sl_backend_get_id(plan->vectors[v].backend), "fake-b");
+        assert_int_equal(plan->calls[0].rival_count, 0); /* each backend is asked once, and all others are out */
+        sl_plan_destroy(plan);
+        request.forced_backend = "fake";
+        assert_int_equal(sl_plan_create(&request, &plan, &err), SEQLSTM_UNAVAILABLE);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -175,6 +204,7 @@ int main(void)
         cmocka_unit_test(another_phase_is_followed),
         cmocka_unit_test(own_phase_binds),
         cmocka_unit_test(batches_take_memory_on_each_device),
+        cmocka_unit_test(a_plan_is_made_for_its_request),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }
