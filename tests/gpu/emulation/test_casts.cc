@@ -239,7 +239,7 @@ static bool check_ranges(uint32_t from, uint32_t to, bool add, const std::vector
 
 static bool check_all_ranges()
 {
-    const std::vector<size_t> some = {5, 0, 4, 2051, 8, 1, 1024}, none = {0, 0};
+    const std::vector<size_t> some = {5, 0, 4, 2051, 8, 1, 1024, 0}, none = {0, 0};
     std::vector<size_t> most;
     bool good = true;
     for (size_t p = 0; p < GPU_CAST_PARTS; p++)

@@ -203,6 +203,7 @@ static const end_row end_rows[] = {
     {SCALES, 10, 4, INFINITY, 5, 0, 8, {12, 7, 40, 8, 5, 0, 0}}, /* no update */
     /* gradients whose squares are finite with their scale, or without it alone */
     {UPDATE, 10, 4, 1e308, 5, 0, 0x1p-10f, {12, 7, 40, 0x1p-10f, 5, 1, 0}},
+    {UPDATE, 10, 4, 1e305, 5, 0, 0x1p-10f, {12, 7, 40, 0x1p-10f, 5, 1, 0}},
     {UPDATE, 10, 4, 1e308, 5, 0, 1024, {12, 7, 41, 1024, 5, 0, 0}},
 };
 

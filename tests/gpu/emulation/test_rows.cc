@@ -73,16 +73,16 @@ static bool check_gather_back()
 {
     static const struct {
         int64_t targets, rows, n;
-    } shapes[] = {{3, 5, 2}, {2, 4200, 3}, {300, 700, 5}, {7, 90, 130}, {4, 0, 3}, {1, 2049, 1}};
+    } shapes[] = {{3, 5, 2}, {2, 4200, 3}, {301, 700, 5}, {7, 90, 130}, {4, 0, 3}, {1, 2049, 1}};
     bool good = true;
     for (const auto &s : shapes)
         for (int add = 0; add < 2; add++) {
             const floats x = draw_many(std::max<int64_t>(s.rows * s.n, 1));
-            floats to = draw_many(s.targets * s.n);
+            floats to = draw_many((s.targets + 1) * s.n); /* the last row belongs to no target */
             std::vector<int32_t> index((size_t)s.rows + 1);
             std::vector<double> exact(to.size());
             for (size_t k = 0; k < to.size(); k++)
-                exact[k] = add ? (double)to[k] : 0;
+                exact[k] = add || k >= (size_t)(s.targets * s.n) ? (double)to[k] : 0;
             for (int64_t r = 0; r < s.rows; r++) {
                 const int32_t target = (int32_t)((r * 7 + r / 11) % (s.targets + 2)) - 1;
                 index[(size_t)r] = target < s.targets ? target : (int32_t)s.targets - 1;

@@ -126,7 +126,8 @@ static void a_device_is_described(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_device_info info = {.struct_size = sizeof info};
     assert_int_equal(gpu_domain_device_info(instance, 2, &info, &err), SEQLSTM_INVALID_ARGUMENT);
-    assert_string_equal(err.message, "CUDA device 2 of 2");
+    assert_int_equal(gpu_domain_device_info(instance, 5, &info, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "CUDA device 5 of 2");
     assert_ptr_equal(gpu_domain_get_extension(instance, SEQLSTM_RECORDER_EXTENSION), &gpu_recorder);
     assert_null(gpu_domain_get_extension(instance, "recorder"));
 }

@@ -70,6 +70,29 @@ static void shapes_hold_the_layer(void **state)
     assert_false(cg_cluster_make(&large, 16, 99 * 1024, &c));
 }
 
+/* A block needs room for its head and for one group, in both passes, and not a byte more. */
+static void a_shape_needs_room_for_one_group(void **state)
+{
+    static const int32_t shapes[][2] = {{128, 4}, {128, 8}, {256, 8}, {256, 16}, {512, 16}};
+    (void)state;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++)
+        for (int linked = 0; linked < 2; linked++)
+            for (int parts = 1; parts <= 2; parts++) {
+                struct seqlstm_recurrent_desc d = make_layer(SEQLSTM_CELL_LSTM, shapes[k][0]);
+                struct cg_cluster c;
+                int32_t needed = 0;
+                d.options = linked ? SEQLSTM_BIT_RECURRENT_LAYER_NORM : 0;
+                d.head.dtype_compute = parts == 2 ? SEQLSTM_DTYPE_FLOAT32 : SEQLSTM_DTYPE_BFLOAT16;
+                for (int back = 0; back < 2; back++) {
+                    const struct cg_cluster_sizes s = cg_cluster_size(shapes[k][0], shapes[k][1], parts, linked, back);
+                    needed = s.head + s.group > needed ? s.head + s.group : needed;
+                }
+                assert_true(cg_cluster_make(&d, shapes[k][1], needed, &c));
+                assert_true(c.parts == parts && c.linked == linked && c.room == needed);
+                assert_false(cg_cluster_make(&d, shapes[k][1], needed - 1, &c));
+            }
+}
+
 static bool is_wild(const struct seqlstm_recurrent_desc *d)
 {
     struct cg_cluster c;
@@ -107,9 +130,8 @@ static void growing_states_are_noticed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(divisions_are_complete),
-        cmocka_unit_test(small_batches_use_all_clusters),
-        cmocka_unit_test(shapes_hold_the_layer),
+        cmocka_unit_test(divisions_are_complete),     cmocka_unit_test(small_batches_use_all_clusters),
+        cmocka_unit_test(shapes_hold_the_layer),      cmocka_unit_test(a_shape_needs_room_for_one_group),
         cmocka_unit_test(growing_states_are_noticed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -151,13 +151,37 @@ static void directions_share_the_device(void **state)
     assert_int_equal(r.together, 1);
 }
 
+/* Units need sums of each other twice in a step of an LSTM with layer norm, once in other cells with it and in a late
+ * GRU. */
+static void units_wait_for_sums_of_each_other(void **state)
+{
+    static const struct {
+        uint32_t cell, options;
+        int32_t linked;
+    } rows[] = {{SEQLSTM_CELL_LSTM, 0, 0},
+                {SEQLSTM_CELL_LSTM, SEQLSTM_BIT_RECURRENT_LAYER_NORM, 2},
+                {SEQLSTM_CELL_GRU, SEQLSTM_BIT_RECURRENT_RESET_AFTER, 0},
+                {SEQLSTM_CELL_GRU, SEQLSTM_BIT_RECURRENT_RESET_AFTER | SEQLSTM_BIT_RECURRENT_LAYER_NORM, 1},
+                {SEQLSTM_CELL_GRU, 0, 1},
+                {SEQLSTM_CELL_RNN, 0, 0},
+                {SEQLSTM_CELL_RNN, SEQLSTM_BIT_RECURRENT_LAYER_NORM, 1}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct cg_resident r;
+        struct seqlstm_recurrent_desc d = make_layer(rows[k].cell, 100, 32, SEQLSTM_DTYPE_FLOAT32);
+        d.options = rows[k].options;
+        assert_true(cg_resident_make(&d, false, DEVICE, ROOM, &r));
+        assert_int_equal(r.linked, rows[k].linked);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(divisions_hold_the_layer),         cmocka_unit_test(weights_without_room_are_in_the_exchange),
         cmocka_unit_test(too_many_blocks_are_refused),      cmocka_unit_test(large_batches_have_many_units_per_block),
         cmocka_unit_test(backward_fits_where_forward_does), cmocka_unit_test(large_batches_publish_gates),
-        cmocka_unit_test(directions_share_the_device),
+        cmocka_unit_test(directions_share_the_device),      cmocka_unit_test(units_wait_for_sums_of_each_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
