@@ -30,6 +30,7 @@ static struct sl_host host;
 static const char *library;
 static uint32_t direction; /* of new operations */
 static float clip;
+static uint32_t parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS; /* of backward */
 static struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
 
 static const int32_t lengths[SEQUENCES] = {STEPS, STEPS, STEPS};
@@ -178,7 +179,7 @@ static inline seqlstm_status backward(struct call *c, struct seqlstm_error *err)
                                           .slot_count = SLOTS,
                                           .slots = c->slots,
                                           .grads = c->grads,
-                                          .parts = SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_WEIGHTS,
+                                          .parts = parts,
                                           .workspace = c->workspace,
                                           .reserve = c->reserve,
                                           .packed = c->packed,

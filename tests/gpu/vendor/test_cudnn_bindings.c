@@ -8,7 +8,7 @@
 #include <seqlstm/ext/recorder.h>
 #include <seqlstm/philox.h>
 
-enum { TRAINING = SEQLSTM_MODE_TRAINING, STATE_SLOTS = SEQLSTM_SLOT_RECURRENT_STATES };
+enum { TRAINING = SEQLSTM_MODE_TRAINING };
 
 /* A layer without promises of equal lengths. */
 static struct seqlstm_recurrent_desc describe_ragged(int64_t steps, int64_t sequences, int64_t rows)
@@ -311,40 +311,120 @@ static void a_segment_is_a_batch_of_its_steps(void **state)
 
 /* ---- refusals ---------------------------------------------------------------------------------------------------- */
 
-/* An algorithm that refuses the sizes of a batch leaves it to the standard one, whose values are the same as without
- * the other; that binding takes no other shape. Where the standard one refuses, the other one runs alone. */
-static void an_algorithm_may_refuse_a_size(void **state)
+/* An algorithm that refuses a batch, when it is bound or when it runs, leaves it to the standard one, whose values are
+ * the same as without the other, also where its weights lie elsewhere. A binding that lacks an algorithm takes no other
+ * shape. Where the standard one refuses, the other one runs alone. */
+static void an_algorithm_may_refuse_a_batch(void **state)
 {
-    static struct results wanted, got;
+    static struct results wanted[2], got; /* of one network; of one for each layer */
     (void)state;
     const struct seqlstm_rebind *rebind = table->get_extension(instance, SEQLSTM_REBIND_EXTENSION);
     const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 8, .rows_in = 8, .axis = &two, .t1 = STEPS};
     const struct seqlstm_recurrent_desc d = describe(STEPS, TRAINING);
     static const struct {
         const char *variant, *refused;
-        bool rebinds;
-    } rows[] = {{"standard", "", true},
-                {"small_h", "3:sizes:2", false},
-                {"small_h", "0:sizes:2", false},
-                {"small_h", "", true},
-                {"standard", "0:sizes:1", true}}; /* not of this batch */
-    for (int k = 0; k < 5; k++) {
+        bool layers, rebinds;
+    } rows[] = {{"standard", "", false, true},
+                {"standard_layers", "", true, true},
+                {"small_h", "3:sizes:2", false, false},
+                {"small_h", "0:sizes:2", false, false},
+                {"small_h", "", false, true},
+                {"small_h_layers", "3:weights:2", true, true},
+                {"persist_dynamic", "2:sizes:2", false, false},
+                {"persist_dynamic", "2:forward:2", false, true},
+                {"persist_dynamic_layers", "2:sizes:2", true, false},
+                {"persist_dynamic_layers", "2:data:2", true, true},
+                {"standard", "0:sizes:1", false, true}}; /* not of this batch */
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct call c;
         setenv("FAKE_CUDNN_REFUSE", rows[k].refused, 1);
         open_layer(&c, &d, rows[k].variant, &two);
         fill_slots(&c);
         pack(&c);
-        run(&c, k == 0 ? &wanted : &got);
-        if (k > 0)
-            expect_same(&got, &wanted, rows[k].variant, k, 0);
-        assert_int_equal(rebind->rebind(c.binding, &queue, &bind, &err),
-                         rows[k].rebinds ? SEQLSTM_OK : SEQLSTM_UNSUPPORTED);
+        run(&c, k < 2 ? &wanted[k] : &got);
+        if (k >= 2)
+            expect_same(&got, &wanted[rows[k].layers], rows[k].variant, (int)k, 0);
+        if (rebind->rebind(c.binding, &queue, &bind, &err) != (rows[k].rebinds ? SEQLSTM_OK : SEQLSTM_UNSUPPORTED))
+            fail_msg("row %zu: %s", k, err.message);
         if (!rows[k].rebinds)
             assert_string_equal(err.message, "the binding lacks descriptors, since cuDNN refused its shape");
         unsetenv("FAKE_CUDNN_REFUSE");
         close_call(&c);
     }
+}
+
+/* An algorithm that has refused to be bound is not asked to run. */
+static void an_algorithm_that_refused_takes_nothing_over(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct seqlstm_recurrent_desc d = describe(STEPS, TRAINING);
+    struct call c;
+    setenv("FAKE_CUDNN_REFUSE", "0:sizes:2", 1);
+    open_layer(&c, &d, "small_h", &two);
+    setenv("FAKE_CUDNN_REFUSE", "3:forward:2", 1);
+    assert_int_equal(forward(&c, &err), SEQLSTM_DEVICE);
+    assert_non_null(strstr(err.message, "told to refuse"));
+    unsetenv("FAKE_CUDNN_REFUSE");
+    close_call(&c);
+}
+
+/* Each part of backward writes its own gradients and no others. */
+static void backward_writes_the_parts_that_are_wanted(void **state)
+{
+    enum { INPUTS = SEQLSTM_BIT_BACKWARD_INPUTS, STATES = SEQLSTM_BIT_BACKWARD_STATES };
+    enum { WEIGHTS = SEQLSTM_BIT_BACKWARD_WEIGHTS, LAYERS = 2 };
+    static const uint32_t wanted[] = {
+        INPUTS, STATES, WEIGHTS, INPUTS | STATES, INPUTS | WEIGHTS, STATES | WEIGHTS, INPUTS | STATES | WEIGHTS};
+    static struct results before, after;
+    (void)state;
+    const uint32_t usual = parts;
+    for (int v = 0; v < 2; v++)
+        for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++) {
+            struct seqlstm_recurrent_desc d = describe(STEPS, TRAINING);
+            struct call c;
+            d.options |= SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
+            open_layer(&c, &d, v ? "standard_layers" : "standard", &axis);
+            fill_slots(&c);
+            pack(&c);
+            parts = 0;
+            run(&c, &before); /* of no part: what fill_slots has written */
+            parts = wanted[k];
+            run(&c, &after);
+            for (int s = 0; s < SLOTS; s++) {
+                bool expected = s == SEQLSTM_SLOT_RECURRENT_X && (parts & INPUTS);
+                for (int n = 0; n < LAYERS; n++) {
+                    expected |= (parts & STATES) && (s == SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_H0) ||
+                                                     s == SEQLSTM_SLOT_RECURRENT_STATE(n, SEQLSTM_STATE_C0));
+                    expected |= (parts & WEIGHTS) && s >= SEQLSTM_SLOT_RECURRENT_PARAM(LAYERS, n, SEQLSTM_PARAM_W_X) &&
+                                s <= SEQLSTM_SLOT_RECURRENT_PARAM(LAYERS, n, SEQLSTM_PARAM_BIAS);
+                }
+                if ((memcmp(before.grads[s], after.grads[s], sizeof after.grads[s]) != 0) != expected)
+                    fail_msg("parts %u: the gradient at %d %s", parts, s, expected ? "stays" : "changes");
+            }
+            close_call(&c);
+        }
+    parts = usual;
+}
+
+/* Algorithms whose weights lie alike share them. */
+static void weights_that_lie_alike_are_packed_once(void **state)
+{
+    static const char *const variants[] = {"standard", "small_h", "persist_dynamic"};
+    uint64_t bytes[3];
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+        struct seqlstm_op *op;
+        assert_int_equal(create(STEPS, TRAINING, variants[k], &op, &err), SEQLSTM_OK);
+        assert_int_equal(table->op_sizes(op, &sizes, &err), SEQLSTM_OK);
+        bytes[k] = sizes.packed_bytes;
+        table->op_destroy(op);
+    }
+    assert_true(bytes[1] == bytes[0]);
+    assert_true(bytes[2] >= 2 * bytes[0]);
 }
 
 /* The largest batch must run; and a batch that every algorithm refuses after that is a failure. */
@@ -360,6 +440,9 @@ static void a_size_that_all_refuse_is_a_failure(void **state)
     assert_non_null(strstr(err.message, "told to refuse"));
     setenv("FAKE_CUDNN_REFUSE", "0:sizes:2", 1);
     assert_int_equal(create(STEPS, TRAINING, "standard", &op, &err), SEQLSTM_OK);
+    struct seqlstm_queue none = {.struct_size = sizeof none, .members = 1}; /* of no device */
+    assert_int_equal(table->op_bind(op, &none, &bind, &binding, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "cuda-cudnn needs a queue of a CUDA device");
     assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_DEVICE);
     assert_int_equal(err.code, SEQLSTM_DEVICE);
     assert_non_null(strstr(err.message, "told to refuse"));
@@ -419,7 +502,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_batch_within_the_bounds_runs),
         cmocka_unit_test(a_binding_with_another_shape_computes_as_a_new_one),
         cmocka_unit_test(a_segment_is_a_batch_of_its_steps),
-        cmocka_unit_test(an_algorithm_may_refuse_a_size),
+        cmocka_unit_test(an_algorithm_may_refuse_a_batch),
+        cmocka_unit_test(an_algorithm_that_refused_takes_nothing_over),
+        cmocka_unit_test(backward_writes_the_parts_that_are_wanted),
+        cmocka_unit_test(weights_that_lie_alike_are_packed_once),
         cmocka_unit_test(a_size_that_all_refuse_is_a_failure),
         cmocka_unit_test(a_pair_that_does_not_fit_says_why),
         cmocka_unit_test(a_profile_asks_for_the_library_that_is_named),
