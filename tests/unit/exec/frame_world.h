@@ -25,11 +25,20 @@
 static int memories, streams, events, captures; /* that are there */
 static double now_ns;
 static bool refuses;
+static int fails_at = -1; /* the number of the call that fails, of those that have a status; below 0: none */
+
+static inline seqlstm_status give(struct seqlstm_error *err)
+{
+    if (fails_at < 0 || fails_at-- > 0)
+        return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the card is gone");
+}
 
 static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
                                void **out_pointer, struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)kind, (void)err;
+    (void)instance, (void)device, (void)kind;
+    SEQLSTM_TRY(give(err));
     memories++;
     *out_pointer = calloc(1, bytes);
     return SEQLSTM_OK;
@@ -45,23 +54,24 @@ static void release(struct seqlstm_instance *instance, uint32_t device, uint32_t
 static seqlstm_status copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
                            void *to, const void *from, uint64_t bytes, struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)stream, (void)direction, (void)err;
+    (void)instance, (void)device, (void)stream, (void)direction;
     memcpy(to, from, bytes);
-    return SEQLSTM_OK;
+    return give(err);
 }
 
 static seqlstm_status fill(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value,
                            uint64_t bytes, struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)stream, (void)err;
+    (void)instance, (void)device, (void)stream;
     memset(to, (int)value, bytes);
-    return SEQLSTM_OK;
+    return give(err);
 }
 
 static seqlstm_status create_stream(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
                                     struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)err;
+    (void)instance, (void)device;
+    SEQLSTM_TRY(give(err));
     streams++;
     *out_stream = malloc(1);
     return SEQLSTM_OK;
@@ -76,14 +86,15 @@ static void destroy_stream(struct seqlstm_instance *instance, uint32_t device, v
 
 static seqlstm_status finish(struct seqlstm_instance *instance, uint32_t device, void *what, struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)what, (void)err;
-    return SEQLSTM_OK;
+    (void)instance, (void)device, (void)what;
+    return give(err);
 }
 
 static seqlstm_status create_event(struct seqlstm_instance *instance, uint32_t device, void **out_event,
                                    struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)err;
+    (void)instance, (void)device;
+    SEQLSTM_TRY(give(err));
     events++;
     *out_event = calloc(1, sizeof(double));
     return SEQLSTM_OK;
@@ -99,9 +110,9 @@ static void destroy_event(struct seqlstm_instance *instance, uint32_t device, vo
 static seqlstm_status record_event(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
                                    struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)stream, (void)err;
+    (void)instance, (void)device, (void)stream;
     *(double *)event = now_ns;
-    return SEQLSTM_OK;
+    return give(err);
 }
 
 static seqlstm_status wait_event(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
@@ -114,9 +125,9 @@ static seqlstm_status wait_event(struct seqlstm_instance *instance, uint32_t dev
 static seqlstm_status get_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
                                   double *out_ns, struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)err;
+    (void)instance, (void)device;
     *out_ns = *(double *)end - *(double *)begin;
-    return SEQLSTM_OK;
+    return give(err);
 }
 
 static seqlstm_status end_capture(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_capture,
@@ -125,6 +136,7 @@ static seqlstm_status end_capture(struct seqlstm_instance *instance, uint32_t de
     (void)instance, (void)device, (void)stream;
     if (refuses)
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the device is out of nodes");
+    SEQLSTM_TRY(give(err));
     captures++;
     *out_capture = malloc(1);
     return SEQLSTM_OK;
@@ -269,6 +281,7 @@ static inline void open_world(void)
 
 static inline void close_world(void)
 {
+    fails_at = -1;
     w.plan.call_count = 0;
     sl_exec_unbind_all(&w.exec);
     sl_exec_close_frame(&w.exec);

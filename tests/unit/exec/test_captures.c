@@ -166,6 +166,54 @@ static void a_capture_that_failed_leaves_nothing(void **state)
     close_world();
 }
 
+/* Whatever fails while a step is captured is told as the reason why it runs call by call; what fails when it is
+ * launched fails the step. Nothing is left, and a step that was refused is not tried again. */
+static void a_capture_fails_at_any_place(void **state)
+{
+    (void)state;
+    const struct sl_exec_step step = {.accumulate = false};
+    int refused = 0, failed = 0;
+    for (int number = 0; refused + failed == number; number++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec_capture *capture = NULL;
+        open_world();
+        assert_null(prepare(&step));
+        fails_at = number;
+        seqlstm_status status = sl_exec_prepare_capture(&w.exec, &step, leave_sums, &capture, &err);
+        const bool is_refused = fails_at < 0;
+        assert_int_equal(status, SEQLSTM_OK);
+        assert_int_equal(capture == NULL, is_refused);
+        assert_string_equal(w.exec.captures.refusal, is_refused ? "the card is gone" : "");
+        assert_int_equal(w.exec.captures.captured, !is_refused);
+        if (is_refused) {
+            assert_null(prepare(&step));
+            assert_int_equal(w.exec.captures.captured, 0);
+        } else if (sl_exec_launch_capture(&w.exec, capture, &step, &err) != SEQLSTM_OK) {
+            assert_string_equal(err.message, "the card is gone");
+            failed++;
+        }
+        assert_null(w.exec.capturing);
+        refused += is_refused;
+        close_world();
+    }
+    assert_int_equal(refused, 4); /* begin, both frames, end */
+    assert_int_equal(failed, 6);  /* copy, sent, wait, begun, launch, ended */
+}
+
+/* Afterwards the calls of other steps are not in the frame. */
+static void a_step_in_a_frame_ends_with_it(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_exec_step step = {.accumulate = false};
+    open_world();
+    w.exec.staged = w.batch; /* the frame brings the fields, not what was staged */
+    ok(sl_exec_start_calls(&w.exec, &step, run_no_calls, &err), &err);
+    assert_null(w.exec.capturing);
+    assert_null(w.exec.staged);
+    close_world();
+}
+
 /* Calls without rows are not counted; weights are packed by every launch. */
 static void a_launch_counts_as_its_calls(void **state)
 {
@@ -238,6 +286,8 @@ int main(void)
         cmocka_unit_test(a_capture_is_for_batches_with_the_same_fields),
         cmocka_unit_test(captured_factors_follow_the_scale_of_the_loss),
         cmocka_unit_test(a_capture_that_failed_leaves_nothing),
+        cmocka_unit_test(a_capture_fails_at_any_place),
+        cmocka_unit_test(a_step_in_a_frame_ends_with_it),
         cmocka_unit_test(a_launch_counts_as_its_calls),
         cmocka_unit_test(steps_may_be_started_ahead),
     };

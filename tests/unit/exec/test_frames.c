@@ -165,6 +165,70 @@ static void a_report_of_another_step_is_an_error(void **state)
     close_world();
 }
 
+/* ---- failures ---- */
+
+/* The steps of a launch and of its landing, each of which fails once: the one that fails is not taken for done. */
+static void a_step_that_fails_is_not_done(void **state)
+{
+    (void)state;
+    const struct sl_exec_step step = {.accumulate = true};
+    bool failed = true;
+    int number = 0;
+    for (; failed; number++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec_result result;
+        open_world();
+        start_step(&step); /* so that there is idle time between two */
+        w.exec.ring.outcomes[0] = (struct seqlstm_outcome){.step = 1, .loss_scale = 1};
+        land();
+        sl_exec_make_frame(&w.exec, &w.exec.loose);
+        fails_at = number;
+        seqlstm_status status = sl_exec_launch(&w.exec, &w.exec.loose, &step, run_no_calls, &err);
+        w.exec.ring.outcomes[1] = (struct seqlstm_outcome){.step = 2, .loss_scale = 1};
+        if (status == SEQLSTM_OK)
+            status = sl_exec_land(&w.exec, &result, &err);
+        failed = fails_at < 0;
+        assert_int_equal(status, failed ? SEQLSTM_DEVICE : SEQLSTM_OK);
+        assert_string_equal(err.message, failed ? "the card is gone" : "");
+        close_world();
+    }
+    assert_int_equal(number - 1, 9); /* copy, sent, wait; begun, both frames, ended; synchronize, elapsed */
+}
+
+/* What the device needs at both ends of a step: the ring, where the step, the sums and the norm lie, and the states. */
+static void a_frame_says_where_things_lie(void **state)
+{
+    (void)state;
+    float states[12];
+    double sums[2], scalar;
+    open_world();
+    w.exec.state_elems = 12;
+    w.exec.places[1].states = states;
+    w.exec.places[1].sums = sums;
+    w.exec.places[1].scalar = &scalar;
+    sl_exec_make_frame(&w.exec, &w.exec.loose);
+    const struct seqlstm_frame *ends[] = {&w.exec.loose.begin, &w.exec.loose.end};
+    for (int k = 0; k < 2; k++) {
+        const struct seqlstm_frame *frame = ends[k];
+        assert_true(frame->slots == SL_EXEC_AHEAD && frame->slot_bytes == (uint64_t)w.exec.ring.slot_bytes);
+        assert_true(frame->ring == (void *)w.exec.ring.device && frame->progress == w.exec.ring.progress);
+        assert_true(frame->outcomes == w.exec.ring.outcomes && frame->step == (void *)w.exec.live.device);
+        assert_true(frame->sums == sums && frame->squares == &scalar && frame->states == states);
+        assert_int_equal(frame->state_bytes, 48);
+    }
+    assert_int_equal(w.exec.loose.end.copy_count, 0);
+    for (uint32_t k = 0; k < SEQLSTM_FRAME_COPIES; k++) {
+        assert_true(sl_exec_add_to_frame(&w.exec.loose, &states[0], &states[1 + k % 4], 4 + k));
+        const struct seqlstm_frame_copy *copied = &w.exec.loose.end.copies[k];
+        assert_true(copied->to == &states[0] && copied->from == &states[1 + k % 4] && copied->bytes == 4 + k);
+    }
+    assert_false(sl_exec_add_to_frame(&w.exec.loose, &states[0], &states[1], 4)); /* it is copied otherwise */
+    assert_int_equal(w.exec.loose.end.copy_count, SEQLSTM_FRAME_COPIES);
+    close_world();
+}
+
+/* ---- idle time ---- */
+
 static void make_marks(double begun, double ended)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -215,6 +279,8 @@ int main(void)
         cmocka_unit_test(the_device_is_told_what_the_step_is),
         cmocka_unit_test(each_step_gets_its_own_results),
         cmocka_unit_test(a_report_of_another_step_is_an_error),
+        cmocka_unit_test(a_step_that_fails_is_not_done),
+        cmocka_unit_test(a_frame_says_where_things_lie),
         cmocka_unit_test(idle_time_lies_between_steps_that_follow),
         cmocka_unit_test(a_frame_makes_fields_valid),
     };

@@ -104,6 +104,56 @@ static void initializers_have_their_moments(void **state)
     }
 }
 
+/* Each gate has a matrix of its own, whose rows (or columns, if there are fewer) are as long as the gain says. */
+static void orthogonal_matrices_are_drawn_for_each_gate(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        int64_t gates, rows, columns; /* of a gate */
+    } matrices[] = {{"cell.l0.forward.w_x", 4, 6, 9}, {"cell.l0.forward.w_h", 4, 6, 6}, {"out.w", 1, 7, 6}};
+    struct sl_data_facts facts = values_facts(9, false, 7);
+    struct world w;
+    open_world(&w, data_values,
+               "model:\n  - {type: lstm, name: cell, units: 6, kernel_initializer: {type: orthogonal, gain: 3},"
+               " recurrent_initializer: {type: orthogonal, gain: 3}}\n"
+               "  - {type: dense, name: out, units: 7, kernel_initializer: {type: orthogonal, gain: 3}}\n"
+               "train: {loss: mse, epochs: 1}",
+               &facts, true);
+    for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+        const float *first = w.params->values + sl_params_find(w.params, matrices[m].name)->offset_elems;
+        const int64_t rows = matrices[m].rows, columns = matrices[m].columns;
+        const bool wide = columns >= rows;
+        for (int64_t g = 0; g < matrices[m].gates; g++) {
+            const float *gate = first + g * rows * columns;
+            assert_true(g == 0 || memcmp(gate, first, (size_t)(rows * columns) * sizeof *gate) != 0);
+            for (int64_t a = 0; a < (wide ? rows : columns); a++)
+                for (int64_t b = 0; b <= a; b++) {
+                    double sum = 0;
+                    for (int64_t k = 0; k < (wide ? columns : rows); k++)
+                        sum += (double)(wide ? gate[a * columns + k] : gate[k * columns + a]) *
+                               (double)(wide ? gate[b * columns + k] : gate[k * columns + b]);
+                    assert_true(fabs(sum - (a == b ? 9 : 0)) <= 1e-5);
+                }
+        }
+    }
+    close_world(&w);
+}
+
+/* Packed weights and copies on devices are of older values then. */
+static void redrawn_values_are_new_ones(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = values_facts(3, false, 5);
+    struct world w;
+    open_world(&w, data_values, "model: [{type: lstm, units: 5}]\ntrain: {loss: mse, epochs: 1}", &facts, true);
+    const uint64_t version = w.params->version;
+    ok(sl_params_init(w.params, w.graph, 8, NULL, &err), &err);
+    assert_true(w.params->version > version);
+    close_world(&w);
+}
+
 /* As many threads as there are, the values are the same, and a redrawn set is, too. */
 static void initial_values_do_not_depend_on_threads(void **state)
 {
@@ -140,6 +190,8 @@ int main(void)
         cmocka_unit_test(forget_gates_begin_one_higher),
         cmocka_unit_test(ranges_of_glorot),
         cmocka_unit_test(initializers_have_their_moments),
+        cmocka_unit_test(orthogonal_matrices_are_drawn_for_each_gate),
+        cmocka_unit_test(redrawn_values_are_new_ones),
         cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

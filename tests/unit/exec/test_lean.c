@@ -127,6 +127,77 @@ static void lean_runs_give_what_ordinary_runs_give(void **state)
     close_world(&w);
 }
 
+/* ---- states ------------------------------------------------------------------------------------------------------ */
+
+static void open_carrying(struct predictor *p, const struct world *w, enum sl_phase phase, bool lean)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_graph_request graph = {
+        .model = w->model, .facts = &w->facts, .phase = phase, .carry_state = true, .need_output = true};
+    ok(sl_graph_create(&graph, &p->graph, &err), &err);
+    const struct sl_plan_request plan = {.graph = p->graph, .registry = w->registry, .optimizer_states = 2};
+    ok(sl_plan_create(&plan, &p->plan, &err), &err);
+    const struct sl_exec_request exec = {.plan = p->plan, .params = w->params, .seed = 5, .lean = lean};
+    ok(sl_exec_create(&exec, &p->exec, &err), &err);
+}
+
+/* Each state is read and written at a place of its own, which the caller moves from one run to the next. */
+static void lean_runs_leave_states_to_the_caller(void **state)
+{
+    (void)state;
+    static float inputs[ROWS * FEATURES];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    struct predictor lean, ordinary;
+    open_world(&w, data, layers, &facts, false);
+    open_carrying(&lean, &w, SL_PHASE_PREDICT, true);
+    open_carrying(&ordinary, &w, SL_PHASE_PREDICT, false);
+    assert_int_equal(lean.graph->state_count, 3); /* h and c, and h of the other layer */
+    struct sl_batch *batch = make(shapes[1]);
+    batch->input.values = inputs;
+    for (uint64_t turn = 0; turn < 6; turn++) {
+        for (int i = 0; i < ROWS * FEATURES; i++)
+            inputs[i] = number(turn * 100 + (uint64_t)i);
+        batch->carry_state = turn > 0;
+        for (int32_t s = 0; s < 3 && turn == 0; s++)
+            memset(sl_exec_get_state_in(lean.exec, s), 0, (size_t)(B * lean.graph->states[s].features) * sizeof(float));
+        ok(sl_exec_run_lean(lean.exec, batch, &err), &err);
+        const struct sl_exec_step step = {.epoch = 0};
+        struct sl_exec_result result;
+        ok(sl_exec_run(ordinary.exec, batch, &step, &result, &err), &err);
+        const struct sl_field got = sl_exec_get_output(lean.exec), expected = sl_exec_get_output(ordinary.exec);
+        assert_memory_equal(got.values, expected.values, (size_t)(B * expected.features) * sizeof(float));
+        for (int32_t s = 0; s < 3; s++)
+            memcpy(sl_exec_get_state_in(lean.exec, s), sl_exec_get_state_out(lean.exec, s),
+                   (size_t)(B * lean.graph->states[s].features) * sizeof(float));
+    }
+    struct sl_batch larger = *batch;
+    larger.sequences = B + 1;
+    larger.axis.rows = ROWS - 2;
+    assert_int_equal(sl_exec_run_lean(lean.exec, &larger, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "a batch of 4 sequences and 10 rows does not fit the plan");
+    sl_batch_destroy(batch);
+    close_predictor(&lean);
+    close_predictor(&ordinary);
+    close_world(&w);
+}
+
+/* Only predictions, and only where they were asked for. */
+static void other_phases_are_not_lean(void **state)
+{
+    (void)state;
+    struct world w;
+    struct predictor p;
+    open_world(&w, data, layers, &facts, false);
+    for (int phase = SL_PHASE_TRAIN; phase <= SL_PHASE_PREDICT; phase++)
+        for (int lean = 0; lean < 2; lean++) {
+            open_carrying(&p, &w, (enum sl_phase)phase, lean);
+            assert_int_equal(sl_exec_is_lean(p.exec), lean && phase == SL_PHASE_PREDICT);
+            close_predictor(&p);
+        }
+    close_world(&w);
+}
+
 /* More lengths in turn than bindings are kept. */
 static void flat_operations_take_any_length(void **state)
 {
@@ -154,6 +225,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lean_runs_give_what_ordinary_runs_give),
+        cmocka_unit_test(lean_runs_leave_states_to_the_caller),
+        cmocka_unit_test(other_phases_are_not_lean),
         cmocka_unit_test(flat_operations_take_any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
