@@ -17,6 +17,7 @@
 #include <seqlstm/philox.h>
 
 #include "base/system/clock.h"
+#include "parallel/bundle.h"
 #include "parallel/ranks.h"
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
@@ -218,6 +219,48 @@ static void check_trees(struct sl_ranks *r, int rank, int count, int stages)
         }
 }
 
+enum { ROWS = 11, COLUMNS = 3, FIRST = 5, LAST = FIRST + ROWS * COLUMNS + 4, ROOM = 1000 };
+
+/* Some rows of the matrix, of each rank in other numbers, and all of what lies on both sides of it. */
+static float get_row_grad(int place, int replicas, int64_t i, int turn)
+{
+    const int64_t row = (i - FIRST) / COLUMNS;
+    const bool in_matrix = i >= FIRST && row < ROWS;
+    const bool used = (row + turn) % replicas == place || row < place;
+    return in_matrix && !used ? 0 : (float)(1 + 100 * place + i + turn);
+}
+
+/* Neighbouring bundles in one exchange: each rank sends the rows that it uses, among vectors. */
+static void check_rows(struct sl_ranks *r, int rank, int count, int stages)
+{
+    static const struct sl_bundle_matrix matrix = {FIRST, ROWS, COLUMNS, false};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    uint8_t flags[ROWS] = {0}, used[ROWS] = {0}, gathered[RANKS_MOST * ROWS] = {0};
+    float grads[ROOM] = {0}, scratch[ROOM + 1] = {0};
+    const int replicas = r->replicas.ranks;
+    const struct sl_bundle bundles[] = {{.begin = FIRST + ROWS * COLUMNS, .end = LAST},
+                                        {.begin = FIRST,
+                                         .end = FIRST + ROWS * COLUMNS,
+                                         .rows = &matrix,
+                                         .flags = flags,
+                                         .used = used,
+                                         .gathered = gathered},
+                                        {.begin = 0, .end = FIRST}};
+    const struct sl_adder adder = {.ranks = r, .grads = grads, .elems = ROOM, .scratch = scratch, .gathers = true};
+    for (int turn = 0; turn < 2; turn++) {
+        for (int64_t i = 0; i < LAST; i++)
+            grads[i] = get_row_grad(r->replicas.rank, replicas, i, turn);
+        CHECK(sl_adder_find_used(&adder, &bundles[1], &err) == SEQLSTM_OK);
+        CHECK(sl_adder_add(&adder, bundles, 3, &err) == SEQLSTM_OK);
+        for (int64_t i = 0; i < LAST; i++) {
+            float sum = 0;
+            for (int k = 0; k < replicas; k++)
+                sum += get_row_grad(k, replicas, i, turn);
+            CHECK(grads[i] == sum);
+        }
+    }
+}
+
 /* Ends the process: 0 if all is well. */
 static _Noreturn void be_rank(int rank, int count, int stages, const char *job, const struct sl_reduce_config *reduce)
 {
@@ -245,6 +288,8 @@ static _Noreturn void be_rank(int rank, int count, int stages, const char *job, 
     if (reduce->dtype == SL_REDUCE_BFLOAT16 && ranks.replicas.ranks > 1)
         check_rounding(&ranks, rank, count, stages);
     check_trees(&ranks, rank, count, stages);
+    if (reduce->how == SL_REDUCE_ALL && ranks.replicas.ranks > 1)
+        check_rows(&ranks, rank, count, stages);
     sl_connection_close(connection);
     _exit(0);
 }
