@@ -228,6 +228,11 @@ static void a_crash_and_a_hang_cost_one_case(void **state)
         sl_conformance_report_print_json(report, &json);
         assert_non_null(strstr(sl_buf_text(&json), "\"verdict\": \"crash\""));
         sl_buf_deinit(&json);
+        struct sl_buf junit = {0};
+        sl_conformance_report_print_junit(report, &junit);
+        assert_non_null(strstr(sl_buf_text(&junit), "failures=\"0\" errors=\"1\" skipped=\"0\""));
+        assert_non_null(strstr(sl_buf_text(&junit), "><error message=\""));
+        sl_buf_deinit(&junit);
         sl_conformance_report_destroy(report);
     }
 }

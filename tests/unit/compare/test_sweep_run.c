@@ -133,6 +133,44 @@ static void test_a_winner_that_leaves(void **state)
     fake_log = (struct sl_buf){0};
 }
 
+static void leave_at_sixty(void *context, int64_t batch)
+{
+    leave_at_four(context, batch == 60 ? 4 : batch);
+}
+
+/* Where three candidates win one after the other, the crossover is the first size of the last one. */
+static void test_three_winners(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"quick", "plain"};
+    struct sl_session *session = fake_session(model);
+    const struct sl_sweep_request request = {.session = session,
+                                             .backends = names,
+                                             .backend_count = 2,
+                                             .batches = {2, 8, 60},
+                                             .batch_count = 3,
+                                             .threads = {1, 2},
+                                             .thread_count = 2,
+                                             .phase = SL_PHASE_TRAIN,
+                                             .seconds = 9,
+                                             .on_progress = leave_at_sixty};
+    struct sl_sweep_report *report = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    memcpy(leaving, backends, sizeof backends);
+    leaves = "unplugged";
+    fake_backends = leaving;
+    if (sl_sweep_run(&request, &report, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(report->batch_count, 3);
+    for (int b = 0; b < 3; b++)
+        assert_int_equal(report->batches[b].winner, b);
+    assert_int_equal(report->crossover, 60);
+    sl_sweep_report_destroy(report);
+    sl_session_close(session);
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+}
+
 static void test_runs(void **state)
 {
     static const char *const names[] = {"quick", "plain", "wrong", "gone", "idle"};
@@ -169,6 +207,7 @@ static void test_runs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves), cmocka_unit_test(test_runs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves),
+                                       cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
