@@ -40,6 +40,8 @@ static const struct {
     {ZIP("\x10", "model.weights.h5"), 46, "a file of Keras"},
     {ZIP("\x10", "archive/data.pkl"), 46, "a file of PyTorch"},
     {ZIP("\1", ""), 30, NULL},
+    {"PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\1\0\0long/name.npy", 43,
+     "an archive of NumPy"}, /* 261 bytes */
     {"PK\5\6", 4, NULL},
     {"\x10\0\0\0\0\0\0\0{}", 10, NULL},
 };

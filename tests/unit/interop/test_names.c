@@ -443,6 +443,49 @@ static void names_of_files(void **state)
     close_world();
 }
 
+/* Of several names that are given, each layer has its own, and a layer that the model lacks is told by its name. */
+static void several_names_are_given(void **state)
+{
+    (void)state;
+    static const char *const tensors[20][2] = {LSTM("one.", ""), DENSE("two.")};
+    static const struct sl_rename renames[] = {{"two", "d"}, {"one", "r"}, {"three", "q"}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf notes = {0};
+    open_world("{type: lstm, name: r, units: 3}, {type: dense, name: d, units: from_target}", false);
+    struct sl_safetensors *file = write_file(tensors);
+    assert_int_equal(sl_names_import(w.graph, SL_CONVENTION_PYTORCH, file, renames, 2, w.places, &notes, &err),
+                     SEQLSTM_OK);
+    assert_int_equal(notes.length_bytes, 0);
+    assert_int_equal(sl_names_import(w.graph, SL_CONVENTION_PYTORCH, file, renames, 3, w.places, &notes, &err),
+                     SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "`--rename three=q`: the model has no layer `q`");
+    sl_safetensors_close(file);
+    sl_buf_deinit(&notes);
+    close_world();
+}
+
+/* Biases of r and z are added, each to its own; those of n stay apart. Element e of each tensor is e / 2. */
+static void biases_of_a_gru(void **state)
+{
+    (void)state;
+    static const char *const tensors[20][2] = {{"r.weight_ih_l0", "9,2"},
+                                               {"r.weight_hh_l0", "9,3"},
+                                               {"r.bias_ih_l0", "9"},
+                                               {"r.bias_hh_l0", "9"},
+                                               DENSE("d.")};
+    static const float expected[12] = {0, 1, 2, 3, 4, 5, 3, 3.5f, 4, 3, 3.5f, 4};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf notes = {0};
+    open_world("{type: gru, name: r, units: 3, reset_after: true}, {type: dense, name: d, units: from_target}", false);
+    struct sl_safetensors *file = write_file(tensors);
+    if (sl_names_import(w.graph, SL_CONVENTION_PYTORCH, file, NULL, 0, w.places, &notes, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_memory_equal(w.values[find_param("r.l0.forward.bias")], expected, sizeof expected);
+    sl_safetensors_close(file);
+    sl_buf_deinit(&notes);
+    close_world();
+}
+
 static void what_pytorch_does_not_compute(void **state)
 {
     (void)state;
@@ -462,8 +505,9 @@ static void what_pytorch_does_not_compute(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_pytorch), cmocka_unit_test(layers_of_keras),
-                                       cmocka_unit_test(names_of_files),
-                                       cmocka_unit_test(what_pytorch_does_not_compute)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(layers_of_pytorch), cmocka_unit_test(layers_of_keras),
+        cmocka_unit_test(names_of_files),    cmocka_unit_test(several_names_are_given),
+        cmocka_unit_test(biases_of_a_gru),   cmocka_unit_test(what_pytorch_does_not_compute)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -64,6 +64,7 @@ static void round_trip(void **state)
     assert_int_equal(sl_safetensors_read_float32(entry, back, 6, &err), SEQLSTM_OK);
     assert_memory_equal(back, MATRIX, sizeof MATRIX);
     assert_int_equal(sl_safetensors_read_float32(entry, back, 5, &err), SEQLSTM_CORRUPT_DATA);
+    assert_string_equal(err.message, "`lstm_1.l0.forward.w_x` has 6 elements, not 5");
     entry = sl_safetensors_find(file, "ids");
     assert_int_equal(sl_safetensors_read_float32(entry, back, 2, &err), SEQLSTM_CORRUPT_DATA);
     sl_safetensors_close(file);
@@ -158,6 +159,7 @@ static void hostile_headers_are_refused(void **state)
         {"{" ENTRY("a", "[1]", 0, 4) "}", 8, "belong to no tensor"},
         {"{" ENTRY("a", "[1]", 0, 4) "}", 3, "of 3"},
         {"{" ENTRY("a", "[2]", 0, 4) "}", 4, "say otherwise"},
+        {"{" ENTRY("a", "[1]", 0, 8) "}", 8, "`a` has 8 bytes, its shape and dtype say otherwise"},
         {"{" ENTRY("a", "[1]", 4, 0) "}", 4, "stands at"},
         {"{" ENTRY("a", "[-1]", 0, 4) "}", 4, "shape"},
         {"{" ENTRY("a", "[1.0]", 0, 4) "}", 4, "shape"},
@@ -214,6 +216,8 @@ static void absurd_lengths_are_refused(void **state)
     } others[] = {{"a,b,c\n1,2,3\n", ", but text: data are named", 12},
                   {"a,b,c\n1,2,3\n\x01\xff", ": it does not begin with the length of a header", 14},
                   {"\x08\x07\x12\x07pytorch", ", but perhaps ONNX", 11},
+                  {"\x08\x1f\x3a\x07pytorch", ", but perhaps ONNX", 11},
+                  {"a,b,c\n1,2\x7f\n\n", ": it does not begin with the length of a header", 12},
                   {"\x08\x20\x12\x07pytorch", ": it does not begin", 11}};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -281,6 +285,40 @@ static void what_cannot_be_written(void **state)
 }
 
 /* Wherever the two of one name stand among others, and whatever their order. */
+/* The header ends at a multiple of eight bytes, with fewer than eight blanks, whatever its length. */
+static void headers_are_aligned(void **state)
+{
+    (void)state;
+    for (int length = 1; length <= 17; length++) {
+        char name[20] = "", *bytes;
+        size_t count, header, blanks = 0;
+        memset(name, 'n', (size_t)length);
+        const struct sl_safetensors_entry entry = {
+            .name = name, .dtype = SL_SAFETENSORS_F32, .rank = 8, .shape = {1, 1, 1, 1, 1, 1, 1, 1}, .data = MATRIX};
+        const struct sl_safetensors_content content = {&entry, 1, NULL, 0, false};
+        assert_int_equal(sl_safetensors_write(scratch_path("one"), &content, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_file_read(scratch_path("one"), 1 << 20, &bytes, &count, NULL), SEQLSTM_OK);
+        header = (unsigned char)bytes[0];
+        assert_int_equal(count, 8 + header + sizeof *MATRIX);
+        assert_int_equal(header % 8, 0);
+        while (bytes[8 + header - 1 - blanks] == ' ')
+            blanks++;
+        assert_in_range(blanks, 0, 7);
+        free(bytes);
+    }
+}
+
+/* Each text is looked at, not only the first. */
+static void each_text_is_utf_8(void **state)
+{
+    (void)state;
+    static const struct sl_safetensors_text texts[] = {{"a", "fine"}, {"b", "also"}, {"c", "no\xff"}};
+    const struct sl_safetensors_content content = {NULL, 0, texts, 3, false};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_safetensors_write(scratch_path("one"), &content, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "the text `c` is not UTF-8");
+}
+
 static void names_that_stand_twice(void **state)
 {
     (void)state;
@@ -409,6 +447,8 @@ int main(void)
         cmocka_unit_test(absurd_lengths_are_refused),
         cmocka_unit_test(other_floats_become_float32),
         cmocka_unit_test(what_cannot_be_written),
+        cmocka_unit_test(headers_are_aligned),
+        cmocka_unit_test(each_text_is_utf_8),
         cmocka_unit_test(names_that_stand_twice),
         cmocka_unit_test(checksums_of_others),
         cmocka_unit_test(failing_writes_leave_the_old_file),
