@@ -41,7 +41,7 @@ static bool is_same(const char *a, const char *b)
     return a == b || (a && b && strcmp(a, b) == 0);
 }
 
-/* The part below `parent` that the activity belongs to; the root where there are too many. */
+/* The part below `parent` that the activity belongs to; -1 where there are too many. */
 static int32_t find_part(struct sl_timeline *timeline, int32_t parent, const struct sl_activity *activity)
 {
     for (int32_t p = parent + 1; p < timeline->part_count; p++) {
@@ -51,7 +51,7 @@ static int32_t find_part(struct sl_timeline *timeline, int32_t parent, const str
             return p;
     }
     if (timeline->part_count == PARTS_MOST)
-        return 0;
+        return -1;
     timeline->parts[timeline->part_count] = (struct sl_timeline_part){.kind = activity->kind,
                                                                       .name = activity->name,
                                                                       .backend = activity->detail,
@@ -70,18 +70,22 @@ static bool computes(const struct sl_activity *activities, int64_t count)
     return false;
 }
 
-/* The part of the activity, whose time is taken from the one around it: `above`. */
+/* The part of the activity, whose time is taken from the one around it: `above`. -1: there are too many parts, and the
+ * time stays where it is. */
 static int32_t add_below(struct sl_timeline *timeline, int32_t above, const struct sl_activity *activity)
 {
     const double ns = (double)(activity->end_ns - activity->begin_ns);
     struct sl_timeline_part *around = &timeline->parts[above];
     struct sl_activity named = *activity;
+    if (activity->kind == SL_ACTIVITY_STEP)
+        named.name = between_calls;
+    const int32_t part = find_part(timeline, around->kind == SL_ACTIVITY_STEP ? around->parent : above, &named);
+    if (part < 0)
+        return part;
     around->self_ns -= ns;
     if (around->kind == SL_ACTIVITY_STEP)
         around->ns -= ns;
-    if (activity->kind == SL_ACTIVITY_STEP)
-        named.name = between_calls;
-    return find_part(timeline, around->kind == SL_ACTIVITY_STEP ? around->parent : above, &named);
+    return part;
 }
 
 /* Puts the sorted activities into the tree. What lies outside of updates is left out. */
@@ -100,6 +104,8 @@ static void add_all(struct sl_timeline *timeline, const struct sl_activity *acti
         if ((depth == 0 && !computes(activity, count - a)) || activity->kind == SL_ACTIVITY_WORK)
             continue; /* work of this thread for a call is the call itself */
         const int32_t p = depth == 0 ? 0 : add_below(timeline, open[depth - 1], activity);
+        if (p < 0)
+            continue;
         struct sl_timeline_part *part = &timeline->parts[p];
         part->count++;
         part->amount += activity->amount;
