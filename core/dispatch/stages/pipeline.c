@@ -37,11 +37,11 @@ static void fill(const struct sl_plan *plan, struct table *t)
         for (int32_t c = 0; c <= n; c++) {
             double *least = &t->least[s * (n + 1) + c], sum = 0;
             *least = INFINITY;
-            for (int32_t k = c - 1; k >= 0; k--) {
+            for (int32_t k = c - 1; k >= 0 && sum < *least; k--) {
                 sum += t->costs[k];
                 const double before = s == 0 ? (k == 0 ? 0 : INFINITY) : t->least[(s - 1) * (n + 1) + k];
                 const double dearest = before > sum ? before : sum;
-                if (may_cut(plan, k) && dearest < *least) {
+                if (dearest < *least && may_cut(plan, k)) {
                     *least = dearest;
                     t->from[s * (n + 1) + c] = k;
                 }

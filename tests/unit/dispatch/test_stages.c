@@ -228,6 +228,10 @@ static void there_is_a_limit_to_stages(void **state)
     assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST + 1, 2, &pipeline, &err), SEQLSTM_INVALID_CONFIG);
     assert_string_equal(err.message, "`pipeline: 257` is more than the 259 parts into which the layers can be cut; use "
                                      "`pipeline: 256`");
+    assert_int_equal(sl_pipeline_make(&l.plan, SL_STAGES_MOST, 2, &pipeline, &err), SEQLSTM_OK);
+    for (int32_t s = 0; s < SL_STAGES_MOST; s++)
+        assert_in_range(pipeline.bounds[s + 1] - pipeline.bounds[s], 1, 2); /* 3 stages have two of the 259 calls */
+    assert_int_equal(pipeline.bounds[SL_STAGES_MOST], CALLS);
 }
 
 /* The time of a step from its definition: a stage does one thing at a time, each piece after the one before it and
