@@ -20,7 +20,7 @@
 #include "exec/exec.h"
 #include "exec/params/params_mirror.h"
 
-enum { SL_EXEC_SHAPES = SL_SHAPES_BOUND, SL_EXEC_VECTOR_BINDINGS = 8 };
+enum { SL_EXEC_SHAPES = SL_SHAPES_BOUND };
 
 /* The axes of one side of a batch. They are copies, since bindings point to them. */
 struct sl_exec_axes {
@@ -49,6 +49,13 @@ struct sl_exec_vector_binding {
     int32_t v; /* index in the plan's vectors */
     int64_t elems;
     struct seqlstm_binding *binding;
+    int64_t last_run; /* in which it was used */
+};
+
+/* Those of one operation, the most recently used first. */
+struct sl_exec_vector_bindings {
+    struct sl_exec_vector_binding *kept;
+    int32_t count;
 };
 
 /* What a slot of the ring holds besides order and step block: a tensor, or the ids or positions of a side. */
@@ -235,8 +242,9 @@ struct sl_exec {
     struct sl_exec_timing *timing;
     struct sl_piece_times *piece_times; /* NULL: not wanted */
     struct sl_exec_shape shapes[SL_EXEC_SHAPES];
-    struct sl_exec_vector_binding (*vectors)[SL_EXEC_VECTOR_BINDINGS]; /* [vector_count] */
-    int64_t clock;                                                     /* counts runs, for the shapes' age */
+    struct sl_exec_vector_bindings *vectors; /* [vector_count] */
+    int64_t clock;                           /* counts uses of shapes, for their age */
+    int64_t runs;                            /* batches that were bound */
 
     struct sl_exec_place places[SL_PLACES_MAX];
     int32_t *vector_places; /* [vector_count] */

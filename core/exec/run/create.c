@@ -14,6 +14,7 @@
 #include "exec/place/place.h"
 #include "exec/place/staging.h"
 #include "exec/shape/shapes.h"
+#include "exec/update/vectors.h"
 
 static seqlstm_status prepare_call(struct sl_exec *exec, int32_t c, struct sl_slot *signature,
                                    struct seqlstm_error *err)
@@ -165,11 +166,7 @@ void sl_exec_destroy(struct sl_exec *exec)
     finish_places(exec);
     if (exec->calls)
         sl_exec_unbind_all(exec);
-    for (int32_t v = 0; exec->vectors && v < exec->plan->vector_count; v++)
-        for (int k = 0; k < SL_EXEC_VECTOR_BINDINGS; k++)
-            if (exec->vectors[v][k].binding)
-                sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend),
-                                          exec->vectors[v][k].binding);
+    sl_exec_unbind_vectors(exec);
     for (int32_t c = 0; exec->calls && c < exec->plan->call_count; c++) {
         free(exec->calls[c].roles);
         free(exec->calls[c].slots);

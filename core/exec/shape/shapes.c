@@ -374,6 +374,7 @@ seqlstm_status sl_exec_bind(struct sl_exec *exec, const struct sl_batch *batch, 
     if (shape == NULL)
         SEQLSTM_TRY(make_shape(exec, batch, hash, &shape, err));
     shape->last_use = ++exec->clock;
+    exec->runs++;
     copy_ids(&shape->sides[SL_EXEC_TARGET], &batch->axis, batch->sequences);
     if (batch->source.present)
         copy_ids(&shape->sides[SL_EXEC_SOURCE], &batch->source.axis, count_sources(batch));

@@ -66,26 +66,57 @@ void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *captu
     capture->vector_count = 0;
 }
 
-/* The binding for `elems`; replaces the least recently used one, once the device has done what was started with it. */
+/* So many are always kept. More are, while a device may not have done what was started with them: it is never as many
+ * runs behind as a ring has marks. */
+enum { BINDINGS_LEAST = 8 };
+
+/* The place of the binding for `elems`, or of one that may be replaced, or a new one; -1: no memory. */
+static int32_t find_place(struct sl_exec *exec, struct sl_exec_vector_bindings *bindings, int64_t elems)
+{
+    const int32_t last = bindings->count - 1;
+    for (int32_t k = 0; k <= last; k++)
+        if (bindings->kept[k].elems == elems)
+            return k;
+    if (bindings->count >= BINDINGS_LEAST && bindings->kept[last].last_run + SL_EXEC_MARKS <= exec->runs)
+        return last;
+    struct sl_exec_vector_binding *more =
+        realloc(bindings->kept, ((size_t)bindings->count + 1) * sizeof *bindings->kept);
+    if (more == NULL)
+        return -1;
+    more[bindings->count] = (struct sl_exec_vector_binding){.binding = NULL};
+    bindings->kept = more;
+    return bindings->count++;
+}
+
 static seqlstm_status bind_vector(struct sl_exec *exec, int32_t v, int64_t elems, struct seqlstm_binding **out_binding,
                                   struct seqlstm_error *err)
 {
-    struct sl_exec_vector_binding *kept = exec->vectors[v];
-    int k = 0;
-    while (k < SL_EXEC_VECTOR_BINDINGS - 1 && kept[k].binding && kept[k].elems != elems)
-        k++;
-    struct sl_exec_vector_binding found = kept[k];
+    struct sl_exec_vector_bindings *bindings = &exec->vectors[v];
+    const int32_t k = find_place(exec, bindings, elems);
+    if (k < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the sums of a step");
+    struct sl_exec_vector_binding found = bindings->kept[k];
     if (found.binding == NULL || found.elems != elems) {
-        if (kept[k].binding)
-            SEQLSTM_TRY(sl_domain_finish(exec->places[exec->vector_places[v]].domain, err));
         SEQLSTM_TRY(create_binding(exec, v, elems, &found, err));
-        if (kept[k].binding)
-            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend), kept[k].binding);
+        if (bindings->kept[k].binding)
+            sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend), bindings->kept[k].binding);
     }
-    memmove(kept + 1, kept, (size_t)k * sizeof *kept); /* most recent first */
-    kept[0] = found;
+    found.last_run = exec->runs;
+    memmove(bindings->kept + 1, bindings->kept, (size_t)k * sizeof found);
+    bindings->kept[0] = found;
     *out_binding = found.binding;
     return SEQLSTM_OK;
+}
+
+void sl_exec_unbind_vectors(struct sl_exec *exec)
+{
+    for (int32_t v = 0; exec->vectors && v < exec->plan->vector_count; v++) {
+        for (int32_t k = 0; k < exec->vectors[v].count; k++)
+            if (exec->vectors[v].kept[k].binding)
+                sl_plugin_destroy_binding(sl_backend_get_table(exec->plan->vectors[v].backend),
+                                          exec->vectors[v].kept[k].binding);
+        free(exec->vectors[v].kept);
+    }
 }
 
 struct sl_call_time sl_exec_begin_vector(struct sl_exec *exec, int32_t v)

@@ -23,7 +23,8 @@ void sl_exec_end_vector(struct sl_exec *exec, int32_t v, const struct sl_call_ti
 /* y += x, both in the place of that operation. */
 seqlstm_status sl_exec_add(struct sl_exec *exec, float *y, const float *x, int64_t elems, struct seqlstm_error *err);
 
-/* Frees the bindings that a capture has. */
+/* Frees the bindings, which no device uses any more: those outside of captures, or those of a capture. */
+void sl_exec_unbind_vectors(struct sl_exec *exec);
 void sl_exec_release_vectors(struct sl_exec *exec, struct sl_exec_capture *capture);
 
 #endif
