@@ -80,9 +80,9 @@ class Ids(Refusing):
         self.refuse(lambda: together([[0], [1], [2]]), 'x has the shape [3, 1], expected [3]', 'pass one step for each stream')
         self.refuse(lambda: stream([[0, 1]]), 'x has the shape [1, 2], expected [] for one step or [steps]',
                     'pass the next step or steps of one sequence')
-        self.refuse(lambda: stream(0.5), 'x is float64, expected integers: the model reads token ids', 'pass an array of ids')
+        self.refuse(lambda: stream(0.5), 'x is float64, expected integers: the model reads token ids', 'pass an array of integers')
         self.refuse(lambda: letters.predict(np.zeros((1, 2))), 'x is float64, expected integers: the model reads token ids',
-                    'pass an array of ids')
+                    'pass an array of integers')
         self.refuse(lambda: letters.predict(np.zeros((1, 2, 1), int)),
                     'x has the shape [1, 2, 1], expected [N, T], or [T] for one alone',
                     'pass a list of arrays for sequences of different lengths')
