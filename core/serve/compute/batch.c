@@ -168,15 +168,18 @@ static seqlstm_status run_whole(struct sl_runner *runner, bool empties, struct s
     return SEQLSTM_OK;
 }
 
+static seqlstm_status take_state(struct sl_runner *runner, struct sl_stream **out, struct seqlstm_error *err)
+{
+    if (runner->spare_count == 0)
+        return sl_stream_open(runner->model->predictor, out, err);
+    *out = runner->spare[--runner->spare_count];
+    sl_stream_reset(*out);
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status find_state(struct sl_runner *runner, struct sl_running *running, struct seqlstm_error *err)
 {
-    if (running->state)
-        return SEQLSTM_OK;
-    if (runner->spare_count == 0)
-        return sl_stream_open(runner->model->predictor, &running->state, err);
-    running->state = runner->spare[--runner->spare_count];
-    sl_stream_reset(running->state);
-    return SEQLSTM_OK;
+    return running->state ? SEQLSTM_OK : take_state(runner, &running->state, err);
 }
 
 static struct sl_chunk make_chunk(const struct sl_runner *runner, int64_t k)
@@ -187,6 +190,25 @@ static struct sl_chunk make_chunk(const struct sl_runner *runner, int64_t k)
                              .steps = running->steps,
                              .y = find_output(runner, k),
                              .last = running->choice != NULL};
+}
+
+/* Behind the `own` chunks: as many steps of zeros as make all as long as the longest, on states that no sequence has.
+ */
+static seqlstm_status add_padding_chunks(struct sl_runner *runner, int64_t own, int64_t *count,
+                                         struct seqlstm_error *err)
+{
+    int64_t longest = 0;
+    for (int64_t k = 0; k < own; k++)
+        longest = runner->chunks[k].steps > longest ? runner->chunks[k].steps : longest;
+    for (int64_t k = 0; k < own; k++) {
+        struct sl_stream *state;
+        if (runner->chunks[k].steps == longest)
+            continue;
+        SEQLSTM_TRY(take_state(runner, &state, err));
+        runner->chunks[(*count)++] =
+            (struct sl_chunk){.stream = state, .x = runner->zeros, .steps = longest - runner->chunks[k].steps};
+    }
+    return SEQLSTM_OK;
 }
 
 /* The next steps of the sequences of the batch. */
@@ -204,7 +226,17 @@ static seqlstm_status run_chunks(struct sl_runner *runner, struct seqlstm_error 
     }
     if (empties)
         SEQLSTM_TRY(run_whole(runner, true, err));
-    return count == 0 ? SEQLSTM_OK : sl_streams_advance(runner->context, runner->chunks, count, err);
+    if (count == 0)
+        return SEQLSTM_OK;
+    const int64_t own = count;
+    seqlstm_status status = SEQLSTM_OK;
+    if (runner->serving->batching == SL_BATCHING_PADDED)
+        status = add_padding_chunks(runner, own, &count, err);
+    if (status == SEQLSTM_OK)
+        status = sl_streams_advance(runner->context, runner->chunks, count, err);
+    while (count > own)
+        runner->spare[runner->spare_count++] = runner->chunks[--count].stream;
+    return status;
 }
 
 /* Each sequence by itself: whole, or its next steps. */

@@ -430,8 +430,8 @@ seqlstm_status sl_runner_init(struct sl_runner *runner, struct sl_serving *servi
     *runner = (struct sl_runner){.serving = serving, .model = model};
     runner->finished_end = &runner->finished;
     runner->running = calloc(most, sizeof *runner->running);
-    runner->spare = calloc(most, sizeof *runner->spare);
-    runner->chunks = calloc(most, sizeof *runner->chunks);
+    runner->spare = calloc(2 * most, sizeof *runner->spare);
+    runner->chunks = calloc(2 * most, sizeof *runner->chunks);
     runner->lengths = calloc(2 * most, sizeof *runner->lengths);
     runner->zeros = calloc((size_t)(model->chunk_steps * model->input_features) + 1, sizeof *runner->zeros);
     if (!runner->running || !runner->spare || !runner->chunks || !runner->lengths || !runner->zeros)

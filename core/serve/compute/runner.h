@@ -48,7 +48,7 @@ struct sl_runner {
     int64_t count, promised;                 /* sequences in progress; of jobs that are about to be added */
     struct sl_job *first;                    /* jobs, some of whose sequences have not begun, in order */
     struct sl_job *finished, **finished_end; /* jobs that are to be answered */
-    struct sl_stream **spare;                /* [model->sequences] states that no sequence uses */
+    struct sl_stream **spare;                /* [model->sequences], and of padding: states that no sequence uses */
     int64_t spare_count;
     struct sl_running **asked; /* [model->sequences] of a batch of texts */
     const char **texts;        /* [model->sequences] */
@@ -57,7 +57,7 @@ struct sl_runner {
     bool *joined;            /* and whether there was room for them */
     int64_t live, text_ends; /* texts that are being written, and that have ended in the present batch, */
     int64_t tokens;          /* and how many were written of each in it */
-    struct sl_chunk *chunks; /* [model->sequences], of a batch */
+    struct sl_chunk *chunks; /* [model->sequences], and as many of padding */
     int64_t *lengths;        /* [model->sequences], and as many of padding */
     float *zeros;            /* [model->chunk_steps, features] the input of padding */
     void *x;                 /* [x_rows, features] inputs and outputs of a batch of whole sequences */

@@ -46,6 +46,7 @@ static struct {
 } states[STREAMS_MOST];
 static int state_count, resets;
 static const struct sl_served_model *served;
+static int64_t chunks_most; /* of a batch */
 static struct {
     int64_t count, steps, rows;
     int times;
@@ -155,7 +156,7 @@ seqlstm_status __wrap_sl_streams_advance(struct sl_context *context, const struc
     int64_t longest = 1;
     (void)context;
     tell("chunks");
-    assert_in_range(count, 1, served->sequences);
+    assert_in_range(count, 1, chunks_most);
     for (int64_t k = 0; k < count; k++) {
         const int s = (int)((const char *)chunks[k].stream - (const char *)states) - 1;
         const float *from = chunks[k].x;
@@ -301,6 +302,7 @@ static void begin(struct scene *scene, struct sl_served_model model, enum sl_ser
     scene->model.steps = 12;
     scene->model.chunk_steps = scene->model.streams ? CHUNK : 0;
     served = &scene->model;
+    chunks_most = batching == SL_BATCHING_PADDED ? 2 * SEQUENCES : SEQUENCES;
     sl_counters_init(&scene->serving.counters);
     sl_history_init(&scene->history);
     scene->serving.history = &scene->history;

@@ -296,7 +296,7 @@ static void padding_ends_with_the_last_text(void **state)
     sl_runner_add(&scene.runner, make_text(&scene, &all[1], 9));
     sl_runner_run(&scene.runner);
     sl_runner_run(&scene.runner);
-    expect_story("chunks 1 last 2 last\nchunks 1 1 last\n");
+    expect_story("chunks 1 last 2 last 1\nchunks 1 1 last\n");
     expect_history(&scene, "2x2=3 1x1=1 ");
     all[1].gone = true;
     now_ns += 100 * STEP_NS;
@@ -305,6 +305,29 @@ static void padding_ends_with_the_last_text(void **state)
     assert_true(all[0].status == 200 && all[1].status == 499);
     assert_string_equal(all[1].message, "the client has left");
     assert_int_equal(scene.serving.counters.gone, 1);
+    end(&scene);
+}
+
+/* A padded batch computes all prompts to the length of the longest, behind them, on states that it keeps for later
+ * ones, also where a batch fails. */
+static void prompts_are_padded(void **state)
+{
+    (void)state;
+    struct seqlstm_http_request all[] = {JOB(1), JOB(3), JOB(2), JOB(1), JOB(2)};
+    struct scene scene;
+    begin(&scene, language, SL_BATCHING_PADDED, false);
+    for (int k = 0; k < 3; k++)
+        sl_runner_add(&scene.runner, make_text(&scene, &all[k], 1));
+    sl_runner_run(&scene.runner);
+    expect_story("chunks 1 last 3 last 2 last 2 1\nanswer of 1\nanswer of 1\nanswer of 1\n");
+    assert_int_equal(state_count, 5);
+    for (int k = 3; k < 5; k++)
+        sl_runner_add(&scene.runner, make_text(&scene, &all[k], 1));
+    fails = SEQLSTM_NUMERIC;
+    sl_runner_run(&scene.runner);
+    assert_int_equal(all[4].status, 500);
+    assert_int_equal(state_count, 5);
+    assert_int_equal(scene.runner.spare_count, 5);
     end(&scene);
 }
 
@@ -340,6 +363,7 @@ int main(void)
         cmocka_unit_test(texts_are_written_token_by_token),
         cmocka_unit_test(texts_fail_with_their_own_reason),
         cmocka_unit_test(padding_ends_with_the_last_text),
+        cmocka_unit_test(prompts_are_padded),
         cmocka_unit_test(a_job_without_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
