@@ -81,6 +81,7 @@ def get_pieces(t, run):
 def test_learned_in_train(t):
     if is_absent(t):
         return 'the module is not built'
+    models = set()
     for method in ('bpe', 'unigram'):
         write(t, f'vocab_size: 40, method: {method}')
         first = t.run('run', 'm.yaml', '--out', method, '-q').silent().quiet()
@@ -90,6 +91,8 @@ def test_learned_in_train(t):
         t.run('run', 'm.yaml', '--out', f'{method}-again', '-q')
         expect(get_pieces(t, f'{method}-again') == (texts, model), 'learned twice, two models')
         expect(t.read(f'{method}/final.safetensors') == t.read(f'{method}-again/final.safetensors'), method)
+        models.add(model)
+    expect(len(models) == 2, 'both methods learn the same pieces')
     write(t, 'vocab_size: 5000')
     t.refuse(4, 'run', 'm.yaml', '--out', 'large').says('train.txt: `vocab_size: 5000` cannot be learned', 'too high')
 

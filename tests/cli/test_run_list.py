@@ -189,6 +189,7 @@ def test_page(t):
     expect('model[0].units' in page and '<script' not in page, page)
     for k in range(12):
         make_run(t, f'c/{k}', [(1, 2)])
+    t.run('runs', 'c', '--html', 'twelve.html').says('wrote twelve.html')
     t.refuse(2, 'runs', '--html', 'more.html').says('at most 12 runs, and 16 are selected')
     expect(not (t.folder / 'more.html').exists(), 'no page')
 

@@ -227,6 +227,22 @@ static void reasons_name_the_other_file(void **state)
 }
 
 /* The first that is required and not there, with its own reason. */
+static void built_in_backends_are_proposed(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const char *folders[] = {"/nowhere"};
+    struct sl_registry_entry entries[] = {{.name = "referense"}};
+    struct sl_registry_request request = make_request(folders, 1);
+    struct sl_registry *registry;
+    request.entries = entries;
+    request.entry_count = 1;
+    request.all_backends = false;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    assert_non_null(strstr(sl_registry_get_record(registry, 0)->reason, "; did you mean `reference`"));
+    sl_registry_destroy(registry);
+}
+
 static void what_is_required_must_be_there(void **state)
 {
     (void)state;
@@ -296,9 +312,10 @@ static void folders_of_the_environment(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_folder_counts_once),     cmocka_unit_test(entries_come_first),
-        cmocka_unit_test(reasons_name_the_other_file), cmocka_unit_test(what_is_required_must_be_there),
-        cmocka_unit_test(folders_of_the_environment),  cmocka_unit_test(named_files_are_there_once),
+        cmocka_unit_test(each_folder_counts_once),        cmocka_unit_test(entries_come_first),
+        cmocka_unit_test(reasons_name_the_other_file),    cmocka_unit_test(what_is_required_must_be_there),
+        cmocka_unit_test(built_in_backends_are_proposed), cmocka_unit_test(folders_of_the_environment),
+        cmocka_unit_test(named_files_are_there_once),
     };
     return cmocka_run_group_tests(tests, make_folders, scratch_remove);
 }

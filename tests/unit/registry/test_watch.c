@@ -329,13 +329,13 @@ static void output_of_a_crash_has_no_control_characters(void **state)
     assert_int_equal(pipe(ends), 0);
     sl_watch_capture_output(true);
     sl_watch_begin(&call, "crashing", SL_FUNCTION_FORWARD);
-    printf("# \033[31mlast\tw\xC3\xB6rds\n");
+    printf("# \033[31mlast\tw\xC3\xB6rds\177\n");
     fflush(stdout);
     sl_watch_spill(ends[1]);
     sl_watch_end(&call);
     sl_watch_capture_output(false);
     assert_true(read(ends[0], got, sizeof got - 1) > 0);
-    assert_string_equal(got, "# ?[31mlast?w\xC3\xB6rds\n");
+    assert_string_equal(got, "# ?[31mlast?w\xC3\xB6rds?\n");
     close(ends[0]);
     close(ends[1]);
 }
