@@ -17,7 +17,6 @@
 #include <seqlstm/ext/draft/float64.h>
 #include <seqlstm/ext/footprint.h>
 #include <seqlstm/ext/rebind.h>
-#include <seqlstm/ext/recorder.h>
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -270,61 +269,11 @@ static const void *faulty_get_extension(struct seqlstm_instance *instance, const
 #if defined(FAULT_RECORDS) || defined(FAULT_RECORDS_BACKWARD) || defined(FAULT_RECORDS_TWICE) ||                       \
     defined(FAULT_RECORDS_AHEAD) || defined(FAULT_CANNOT_RECORD)
 #define RECORDS
-/* Says that it worked for a microsecond in each recording. */
-static int told;
-
-static seqlstm_status faulty_start(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_error *err)
-{
-    (void)instance;
-    (void)device;
-    (void)err;
-    told = 0;
-#ifdef FAULT_CANNOT_RECORD
-    return SEQLSTM_UNAVAILABLE;
-#else
-    return SEQLSTM_OK;
-#endif
-}
-
-static seqlstm_status faulty_report(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_report *to,
-                                    struct seqlstm_error *err)
-{
-    struct seqlstm_activity activity = {
-        .struct_size = sizeof activity, .kind = SEQLSTM_ACTIVITY_KERNEL, .name = "kernel", .end_ns = 1000};
-    (void)instance;
-    (void)device;
-    (void)err;
-#ifdef FAULT_RECORDS_BACKWARD
-    activity.begin_ns = 2000;
-#endif
-#ifdef FAULT_RECORDS_AHEAD
-    activity.end_ns = (int64_t)1 << 50;
-#endif
-#ifdef FAULT_RECORDS_TWICE
-    told = 0;
-#endif
-#ifndef FAULT_CANNOT_RECORD
-    if (!told)
-        to->activity(to->context, &activity);
-#else
-    (void)to;
-    (void)activity;
-#endif
-    told = 1;
-    return SEQLSTM_OK;
-}
-
-static void faulty_stop(struct seqlstm_instance *instance, uint32_t device)
-{
-    (void)instance;
-    (void)device;
-}
+#include "faulty_recorder.h"
 
 static const void *faulty_get_extension(struct seqlstm_instance *instance, const char *id)
 {
-    static const struct seqlstm_recorder recorder = {
-        .struct_size = sizeof recorder, .start = faulty_start, .report = faulty_report, .stop = faulty_stop};
-    return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &recorder : inner->get_extension(instance, id);
+    return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &faulty_recorder : inner->get_extension(instance, id);
 }
 #endif
 

@@ -22,6 +22,7 @@
 #include "serve/compute/batch.h"
 #include "serve/compute/runner.h"
 #include "serve/job/completion.h"
+#include "story.h"
 
 enum { FEATURES = 2, CHUNK = 3, SEQUENCES = 4, ROWS = 20, STREAMS_MOST = 64 };
 
@@ -37,7 +38,6 @@ struct seqlstm_http_request {
 
 /* ---- what the runner stands on ------------------------------------------------------------------------------- */
 
-static char story[2000];
 static int64_t now_ns;
 static seqlstm_status fails; /* the next batch */
 static struct {
@@ -51,16 +51,6 @@ static struct {
     int64_t count, steps, rows;
     int times;
 } asked; /* of the costs, last */
-
-static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void tell(const char *format, ...)
-{
-    const size_t at = strlen(story);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(story + at, sizeof story - at, format, arguments);
-    va_end(arguments);
-}
 
 static int32_t is_gone(const struct seqlstm_http_request *request)
 {

@@ -14,6 +14,7 @@
 
 #include "ok.h"
 #include "serve/compute/worker.h"
+#include "story.h"
 
 enum { ROOM = 3 };
 
@@ -31,18 +32,6 @@ struct seqlstm_http_request {
     {                                                                                                                  \
         .name = said, .waited_ms = waited, .count = sequences                                                          \
     }
-
-static char story[4000];
-
-static void tell(const char *format, ...) __attribute__((format(printf, 1, 2)));
-static void tell(const char *format, ...)
-{
-    const size_t at = strlen(story);
-    va_list arguments;
-    va_start(arguments, format);
-    vsnprintf(story + at, sizeof story - at, format, arguments);
-    va_end(arguments);
-}
 
 static const char *get_path(const struct seqlstm_http_request *request)
 {
