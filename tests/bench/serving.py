@@ -14,7 +14,7 @@ the median, with the least and the most. Three rounds of 10 seconds take 4 minut
 
 Beside each of the two percentiles stand those of an ideal queue (serving/serving_queue.py) with the same arrivals, lengths and times of batches: without
 pauses of the machine, and with those that a watch on each processor has seen meanwhile (bench_pauses, if `ninja tests/bench/bench_pauses` has built it beside
-PROGRAM). What is above the latter is the server's own. This is so on two processors, where worker and front have one each.
+PROGRAM; times in which a processor is slow count as pauses, as long as the part that is lost). What is above the latter is the server's own. This is so on two processors, where worker and front have one each.
 
 A second table compares with padded batches (half the time a point) at equal loads: 0.3 to 0.9 of what padded batches reach, and 0.7 and 0.9 of
 what the server reaches with its own. A p99 in brackets is of batches that fall behind: it grows with the length of the measurement.
@@ -105,10 +105,13 @@ def read_history(path):
     return batches, requests
 
 
-def make_ideal(batches, requests):
-    """The queue with what this server was measured to take."""
+def make_ideal(batches, requests, pauses):
+    """The queue with what this server was measured to take, where no pause of its processor disturbed it."""
     every = [(seconds, steps, sequences, rows) for _, seconds, steps, sequences, rows in batches]
-    costs = queue.fit(random.Random(1).sample(every, min(FITTED, len(every))))
+    free = [batch for batch, (begin, seconds, *_) in zip(every, batches) if not pauses.touch(begin, begin + seconds)]
+    if len(free) < len(every) // 4:
+        free = every
+    costs = queue.fit(random.Random(1).sample(free, min(FITTED, len(free))))
     alone = requests[0]
     begin, end = min(one[0] for one in alone), max(one[0] + one[1] for one in alone)
     worked = sum(seconds for at, seconds, *_ in batches if begin <= at <= end)
@@ -122,7 +125,7 @@ def compare_ideal(report, history, pauses, load):
     """99th percentiles of the ideal queue at the points of this load: without the pauses, and with them."""
     batches, requests = history
     front, worker = (queue.Pauses([pause[1:] for pause in pauses if pause[0] == cpu]) for cpu in sorted(os.sched_getaffinity(0)))
-    ideal = make_ideal(batches, requests)
+    ideal = make_ideal(batches, requests, worker)
     without, with_pauses = [], []
     for number, point in enumerate(report['points'], 2):
         if abs(point['load'] - load) < 0.01:

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which of many bugs, all planted in one build, do the tests notice?
 
-many.py plant SOURCE COUNT FOLDER ...   plants COUNT bugs in these folders of SOURCE, as plant.py chooses them
+many.py plant SOURCE COUNT FOLDER ...   plants COUNT bugs in these folders of SOURCE, as plant.py chooses them; --errors: in error paths
 many.py setup SOURCE BUILD [-j N]   sets BUILD up with many-cc, which includes bug.h, and builds it
 many.py hunt BUILD                  runs the tests, the quickest first, with the bugs that they come by
 many.py report BUILD                a line for each bug: the test that noticed it, `missed`, `open`, or `never reached`
@@ -301,6 +301,7 @@ def main():
     parser.add_argument('words', nargs='+')
     parser.add_argument('-j', '--jobs', type=int, default=2)
     parser.add_argument('--seed', type=int, default=1, help='of plant')
+    parser.add_argument('--errors', action='store_true', help='plant bugs in lines about errors and memory')
     parser.add_argument('--seconds', type=float, default=float('inf'))
     parser.add_argument('--longest', type=float, default=float('inf'), help='tests that are known to take longer are left out')
     parser.add_argument('--times', type=pathlib.Path, help='testlog.json of an earlier `meson test`: how long tests take')
@@ -311,7 +312,7 @@ def main():
     first = pathlib.Path(options.words[0]).resolve()
     if options.command == 'plant':
         import plant
-        return plant.plant(first, int(options.words[1]), options.words[2:], options.seed)
+        return plant.plant(first, int(options.words[1]), options.words[2:], options.seed, options.errors)
     if options.command == 'expand':
         import expand
         return expand.print_mutants(first, options.words[1], options.words[2:])

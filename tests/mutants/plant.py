@@ -3,8 +3,10 @@
 
 A line may be changed in one of these ways: a bound includes its edge, or no longer does; an equality is negated; the last
 round of a loop is left out; `+ 1` or `- 1` is left out; one clause of a condition always holds, or never; a call or an
-assignment is left out. Lines about errors, memory and texts stay as they are. Some changes have no effect that a test
-could notice: the share that is noticed says where tests are missing, and is no score.
+assignment is left out. Lines about errors, memory and texts stay as they are; they are changed instead with `--errors`:
+a condition that ends in an error never holds, the error of a call is passed over, or something is not released (which
+only a build with `-Db_sanitize=address` notices). Some changes have no effect that a test could notice: the share that is
+noticed says where tests are missing, and is no score.
 """
 import pathlib
 import random
@@ -20,6 +22,23 @@ CONDITION = re.compile(r'\s+(?:\} else )?if \(')
 STATEMENT = re.compile(r'(\s+)((?:[\w.\[\]]|->)+ ?(?:\(|[-+*|/]?= ).*;)$')
 BETWEEN = re.compile(r'(?:;|\}|(?:\) |else |do |^)\{)\s*$')  # ends a line after which a statement begins; no initializer
 KEPT = re.compile(r'"|#|\berr\b|status|SEQLSTM_(FAIL|TRY)|NO_MEMORY|NULL|alloc|free\(|destroy|deinit|errno|assert|memset|va_|^\s+(static|const|enum|case|return|goto)\b|^\s+[\w ]+ \*?\w+\[[^=]*\];$')
+
+FAILED = re.compile(r'\s+(?:return|goto) (?!(?:true|false|0|SEQLSTM_OK|\w+->\w+|[a-z]\w*);)|\s+SEQLSTM_FAIL\b|\s+status = SEQLSTM_\w+')
+SETS = re.compile(r'[^=!<>]=[^=]')
+TRIED = re.compile(r'\s+(SEQLSTM_TRY\((.*)\);)$')
+RELEASE = re.compile(r'\s+(\w*(?:free|destroy|deinit|close|closedir|unlink|munmap|unlock|release)\(.*\);)$')
+
+
+def replace_value(buggy):
+    return lambda number, right: f'BUG({number}, ({buggy}), ({right}))'
+
+
+def leave_out(number, right):
+    return f'if (!bug_is({number})) {right}'
+
+
+def pass_over(number, right):
+    return f'if (bug_is({number})) (void)({TRIED.match(" " + right).group(2)}); else {right}'
 
 
 def end_of_parenthesis(text, start):
@@ -45,7 +64,7 @@ def split_clauses(condition):
 
 
 def find_changes(line, before):
-    """The changes of a line: where it begins and ends, and what stands there instead; None stands for no statement."""
+    """The changes of a line: where it begins and ends, what it becomes in words, and what writes that with a number."""
     loop, changes = line.strip().startswith('for '), []
     for found in COMPARISON.finditer(line):
         left, sign, right = found.group('left', 'sign', 'right')
@@ -59,36 +78,53 @@ def find_changes(line, before):
     if clauses:
         at = condition.end()
         changes += [(at + first, at + last, '1' if clauses[1] == '&&' else '0') for first, last in clauses[0]]
+    changes = [(first, last, buggy, replace_value(buggy)) for first, last, buggy in changes]
     statement = STATEMENT.match(line)
     if statement and BETWEEN.search(before):
-        changes.append((*statement.span(2), None))
+        changes.append((*statement.span(2), '(nothing)', leave_out))
     return changes
 
 
-def read_lines(path):
+def find_error_changes(line, before, after):
+    """The same of a line about errors."""
+    condition, tried, release = CONDITION.match(line), TRIED.match(line), RELEASE.match(line)
+    end = condition and end_of_parenthesis(line, condition.end())
+    if end and FAILED.match(after) and not SETS.search(line[condition.end():end]):
+        return [(condition.end(), end, '0', replace_value(0))]
+    if not BETWEEN.search(before):
+        return []
+    if tried:
+        return [(*tried.span(1), '(its error is passed over)', pass_over)]
+    return [(*release.span(1), '(nothing)', leave_out)] if release else []
+
+
+def read_lines(path, errors):
     """The lines of functions that may be changed, by number."""
-    inside, before = False, ''
-    for number, line in enumerate(path.read_text().splitlines()):
+    inside, lines = False, path.read_text().splitlines()
+    for number, line in enumerate(lines):
         if line == '{' or line.startswith('}'):
             inside = line == '{'
+            continue
+        before, after = lines[number - 1], lines[number + 1] if number + 1 < len(lines) else ''
+        changes = []
+        if inside and errors:
+            changes = find_error_changes(line, before, after)
         elif inside and not KEPT.search(line):
             changes = find_changes(line, before)
-            if changes:
-                yield number, changes
-        before = line
+        if changes:
+            yield number, changes
 
 
-def plant(source, count, folders, seed):
+def plant(source, count, folders, seed, errors):
     chance, number = random.Random(seed), max(many.planted(source), default=0)
     paths = sorted({path for folder in folders for path in (source / folder).rglob('*.c') if 'cuda' not in str(path.relative_to(source))})
-    places = [(path, line, changes) for path in paths for line, changes in read_lines(path)]
+    places = [(path, line, changes) for path in paths for line, changes in read_lines(path, errors)]
     for path, line, changes in sorted(chance.sample(places, min(count, len(places))), key=lambda place: place[:2]):
         number += 1
-        first, last, buggy = chance.choice(changes)
+        first, last, words, write = chance.choice(changes)
         lines = path.read_text().split('\n')
         text = lines[line]
-        right = text[first:last]
-        lines[line] = text[:first] + (f'if (!bug_is({number})) {right}' if buggy is None else f'BUG({number}, ({buggy}), ({right}))') + text[last:]
+        lines[line] = text[:first] + write(number, text[first:last]) + text[last:]
         path.write_text('\n'.join(lines))
-        print(f'{number:5} {pathlib.Path(path).relative_to(source)}:{line + 1}  {right} -> {"(nothing)" if buggy is None else buggy}')
+        print(f'{number:5} {pathlib.Path(path).relative_to(source)}:{line + 1}  {text[first:last]} -> {words}')
     return 0

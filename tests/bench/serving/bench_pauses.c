@@ -1,11 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When the processors of a machine compute nothing of ours. Driven by serving.py.
+/* When the processors of a machine compute nothing of ours, or slowly. Driven by serving.py.
  *
  * A thread on each processor that the process may use looks at the clock each millisecond, at real-time priority where
- * that is allowed: what keeps it waiting keeps everything waiting that runs there. When standard input ends it prints,
- * for each time it came more than 0.3 ms late, a line "processor begin_s seconds", on the clock of CLOCK_MONOTONIC, and
- * at last "# cost share priority": the part of a processor that the threads took, and 1 where they had the priority.
- * A pause begins between two looks; half-way is what is printed. */
+ * that is allowed: what keeps it waiting keeps everything waiting that runs there. Then it times a calculation of a few
+ * microseconds, which needs no memory: a virtual machine can take nine tenths of a processor away in parts of 5 to 100
+ * microseconds, for tens of milliseconds, and the thread still comes on time.
+ *
+ * When standard input ends it prints a line "processor begin_s seconds", on the clock of CLOCK_MONOTONIC, for each time
+ * it came more than 0.3 ms late, and for each calculation that took more than 1.25 times the median: the part of the
+ * millisecond that was lost if all of it went at this speed. At last it prints "# cost share priority": the part of a
+ * processor that the threads took, and 1 where they had the priority. A pause begins between two looks; half-way is
+ * what is printed. */
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -14,16 +19,20 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { PROCESSORS_MOST = 64, PAUSES_MOST = 1 << 16, PERIOD_NS = 1000000, LATE_NS = 300000 };
+enum { PROCESSORS_MOST = 64, LOOKS_MOST = 1 << 21, PERIOD_NS = 1000000, LATE_NS = 300000, ROUNDS = 2000 };
+static const double SLOW = 1.25;
+
+struct look {
+    double wanted_s;
+    float late_s, took_s;
+};
 
 struct watch {
     pthread_t thread;
     int processor;
     int count;
     double cpu_s;
-    struct {
-        double begin_s, seconds;
-    } pauses[PAUSES_MOST];
+    struct look *looks; /* pages are used as they are needed */
 };
 
 static _Atomic int over;
@@ -36,26 +45,34 @@ static double seconds(clockid_t clock)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static void calculate(void)
+{
+    volatile double kept;
+    double x = 1;
+    for (int k = 0; k < ROUNDS; k++)
+        x = x * 1.0000001 + 1e-9;
+    kept = x;
+    (void)kept;
+}
+
 static void *look(void *context)
 {
     struct watch *watch = context;
     struct timespec due;
     clock_gettime(CLOCK_MONOTONIC, &due);
-    while (!over) {
+    while (!over && watch->count < LOOKS_MOST) {
         due.tv_nsec += PERIOD_NS;
         if (due.tv_nsec >= 1000000000) {
             due.tv_nsec -= 1000000000;
             due.tv_sec++;
         }
         clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &due, NULL);
-        const double wanted = (double)due.tv_sec + (double)due.tv_nsec * 1e-9, late = seconds(CLOCK_MONOTONIC) - wanted;
-        if (late < LATE_NS * 1e-9)
-            continue;
-        if (watch->count < PAUSES_MOST) {
-            watch->pauses[watch->count].begin_s = wanted - PERIOD_NS * 0.5e-9;
-            watch->pauses[watch->count++].seconds = late + PERIOD_NS * 0.5e-9;
-        }
-        clock_gettime(CLOCK_MONOTONIC, &due);
+        const double wanted = (double)due.tv_sec + (double)due.tv_nsec * 1e-9, came = seconds(CLOCK_MONOTONIC);
+        calculate();
+        const double took = seconds(CLOCK_MONOTONIC) - came;
+        watch->looks[watch->count++] = (struct look){wanted, (float)(came - wanted), (float)took};
+        if (came + took - wanted >= LATE_NS * 1e-9)
+            clock_gettime(CLOCK_MONOTONIC, &due);
     }
     watch->cpu_s = seconds(CLOCK_THREAD_CPUTIME_ID);
     return NULL;
@@ -69,15 +86,48 @@ static void start(struct watch *watch, int processor)
     CPU_ZERO(&own);
     CPU_SET(processor, &own);
     watch->processor = processor;
+    watch->looks = malloc(LOOKS_MOST * sizeof *watch->looks);
     pthread_attr_init(&attributes);
     pthread_attr_setaffinity_np(&attributes, sizeof own, &own);
-    if (pthread_create(&watch->thread, &attributes, look, watch) != 0) {
+    if (watch->looks == NULL || pthread_create(&watch->thread, &attributes, look, watch) != 0) {
         fprintf(stderr, "bench_pauses: a thread cannot be started\n");
         exit(1);
     }
     if (pthread_setschedparam(watch->thread, SCHED_FIFO, &priority) != 0)
         has_priority = 0;
     pthread_attr_destroy(&attributes);
+}
+
+static int compare(const void *a, const void *b)
+{
+    const float left = *(const float *)a, right = *(const float *)b;
+    return (left > right) - (left < right);
+}
+
+static double find_median(const struct watch *watch)
+{
+    float *took = malloc(((size_t)watch->count + 1) * sizeof *took);
+    if (took == NULL)
+        exit(1);
+    for (int k = 0; k < watch->count; k++)
+        took[k] = watch->looks[k].took_s;
+    qsort(took, (size_t)watch->count, sizeof *took, compare);
+    const double median = watch->count > 0 ? took[watch->count / 2] : 0;
+    free(took);
+    return median;
+}
+
+static void print(const struct watch *watch)
+{
+    const double usual = find_median(watch), half = PERIOD_NS * 0.5e-9;
+    for (int k = 0; k < watch->count; k++) {
+        const struct look *one = &watch->looks[k];
+        if (one->late_s >= LATE_NS * 1e-9)
+            printf("%d %.6f %.6f\n", watch->processor, one->wanted_s - half, one->late_s + half);
+        if (one->took_s > SLOW * usual)
+            printf("%d %.6f %.6f\n", watch->processor, one->wanted_s + one->late_s,
+                   PERIOD_NS * 1e-9 * (1 - usual / one->took_s));
+    }
 }
 
 int main(void)
@@ -99,8 +149,8 @@ int main(void)
     for (int w = 0; w < count; w++) {
         pthread_join(watches[w].thread, NULL);
         cpu_s += watches[w].cpu_s;
-        for (int k = 0; k < watches[w].count; k++)
-            printf("%d %.6f %.6f\n", watches[w].processor, watches[w].pauses[k].begin_s, watches[w].pauses[k].seconds);
+        print(&watches[w]);
+        free(watches[w].looks);
     }
     printf("# cost %.5f %d\n", cpu_s / count / (seconds(CLOCK_MONOTONIC) - began), has_priority);
     free(watches);

@@ -16,7 +16,7 @@ Server = collections.namedtuple('Server', 'costs way most chunk front tokens', d
 
 
 class Pauses:
-    """Times (begin, seconds) in which a processor does nothing."""
+    """Times (begin, seconds) in which a processor does nothing. One that is slow has some in each millisecond."""
 
     def __init__(self, pauses=()):
         self.begins, self.ends = [], []
@@ -31,6 +31,11 @@ class Pauses:
         """The first time from `now` on at which there is no pause."""
         k = bisect.bisect_right(self.begins, now) - 1
         return max(now, self.ends[k]) if k >= 0 else now
+
+    def touch(self, begin, end):
+        """Whether there is a pause between these times."""
+        k = bisect.bisect_left(self.begins, end)
+        return k > 0 and self.ends[k - 1] > begin
 
     def work(self, now, seconds):
         """When so much work has ended that began at `now`."""

@@ -29,6 +29,9 @@ def test_work_goes_on_after_pauses():
         close(pauses.work(now, seconds), end)
     for now, begin in ((0, 0), (2, 3.5), (3.4, 3.5), (3.5, 3.5), (11, 15), (15, 15)):
         close(pauses.resume(now), begin)
+    for begin, end, touched in ((0, 2, False), (0, 2.1, True), (2.5, 2.6, True), (3.5, 10, False), (3.4, 4, True), (11, 20, True), (15, 20, False)):
+        assert pauses.touch(begin, end) == touched, (begin, end)
+    assert not Pauses().touch(0, 1)
 
 
 def test_one_at_a_time_is_the_known_queue():
