@@ -38,7 +38,7 @@ static int64_t get_read_bytes(const struct sl_exec *exec, int32_t c, int32_t s)
 /* Steps and pieces after the first read the same parameters again. */
 static bool is_hashed(const struct sl_exec *exec, int32_t c)
 {
-    return exec->calls[c].place == SL_PLACE_HOST && exec->clock <= HASHED_RUNS && exec->loop.step <= 0 &&
+    return exec->calls[c].place == SL_PLACE_HOST && exec->runs <= HASHED_RUNS && exec->loop.step <= 0 &&
            exec->pieces.running <= 0;
 }
 

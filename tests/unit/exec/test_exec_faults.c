@@ -382,7 +382,7 @@ static void what_is_damaged_is_named(void **state)
 }
 
 /* The first four runs of a shape, and each eighth; also of one that was forgotten and comes again. What a call reads is
- * looked at in the first run. */
+ * looked at in the executor's first two runs, whatever their shapes. */
 static void runs_are_looked_at(void **state)
 {
     (void)state;
@@ -415,12 +415,38 @@ static void runs_are_looked_at(void **state)
     sl_batch_destroy(batch);
 }
 
+static void what_is_read_is_looked_at_in_two_runs(void **state)
+{
+    (void)state;
+    struct sl_batch *const batches[] = {make_batch(full), make_batch((const int32_t[]){3, 1, 0})};
+    struct seqlstm_error err;
+    struct sl_exec_result result;
+    wrong_call = wrong_slot = 0;
+    where = WITHIN;
+    for (int apart = 0; apart < 2; apart++)
+        for (int wrong = 1; wrong <= 4; wrong++) {
+            open();
+            damages = true;
+            for (int k = 1; k <= wrong; k++) {
+                faulty = k == wrong ? SL_FUNCTION_FORWARD : SL_FUNCTION_NONE;
+                calls_before = 0;
+                const seqlstm_status status = make_step(batches[apart * k % 2], &result, &err);
+                assert_int_equal(status, k == wrong && k <= 2 ? SEQLSTM_INTERNAL : SEQLSTM_OK);
+            }
+            damages = false;
+            close_world(&w);
+        }
+    sl_batch_destroy(batches[0]);
+    sl_batch_destroy(batches[1]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_function_that_fails_is_named_with_its_operation),
         cmocka_unit_test(what_is_damaged_is_named),
         cmocka_unit_test(runs_are_looked_at),
+        cmocka_unit_test(what_is_read_is_looked_at_in_two_runs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
