@@ -440,6 +440,59 @@ static void what_is_read_is_looked_at_in_two_runs(void **state)
     sl_batch_destroy(batches[1]);
 }
 
+/* ---- weights that several executors share ------------------------------------------------------------------------ */
+
+/* Packs for predictions with the model of the world. */
+static seqlstm_status pack_once(struct sl_packed *packed, struct sl_memory *memory, struct seqlstm_error *err)
+{
+    struct sl_graph *graph;
+    struct sl_plan *plan;
+    const struct sl_graph_request request = {.model = w.model, .facts = &w.facts, .phase = SL_PHASE_PREDICT};
+    *err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+    ok(sl_graph_create(&request, &graph, err), err);
+    const struct sl_plan_request planned = {.graph = graph, .registry = w.registry};
+    ok(sl_plan_create(&planned, &plan, err), err);
+    const seqlstm_status status = sl_packed_init(packed, plan, w.params, NULL, memory, err);
+    assert_int_equal(status == SEQLSTM_OK, packed->buffer != NULL);
+    sl_packed_deinit(packed);
+    sl_plan_destroy(plan);
+    sl_graph_destroy(graph);
+    return status;
+}
+
+/* Errors and damage name the layer, the backend and the function; nothing stays behind. */
+static void who_packs_wrongly_is_named(void **state)
+{
+    (void)state;
+    static const char *const who[] = {"cell", "out"};
+    struct sl_memory memory;
+    struct sl_packed packed;
+    struct seqlstm_error err;
+    char expected[2][160];
+    sl_memory_init(&memory);
+    for (int n = 0; n < 2; n++) {
+        snprintf(expected[0], sizeof expected[0], "%s on reference (weights_pack): on purpose", who[n]);
+        snprintf(expected[1], sizeof expected[1],
+                 "%s on reference (weights_pack): the backend reference is faulty: its weights_pack wrote beyond the "
+                 "64 bytes of packed weights that its op_sizes asked for",
+                 who[n]);
+        for (int how = 0; how < 2; how++) {
+            open();
+            faulty = SL_FUNCTION_WEIGHTS_PACK;
+            calls_before = n;
+            damages = how == 1;
+            assert_int_equal(pack_once(&packed, &memory, &err), how ? SEQLSTM_INTERNAL : SEQLSTM_DEVICE);
+            assert_string_equal(err.message, expected[how]);
+            damages = false;
+            assert_int_equal(pack_once(&packed, &memory, &err), SEQLSTM_OK);
+            assert_int_equal(packed.version, w.params->version);
+            assert_int_equal(memory.live_blocks, 0);
+            assert_int_equal(memory.live_bytes, 0);
+            close_world(&w);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -447,6 +500,7 @@ int main(void)
         cmocka_unit_test(what_is_damaged_is_named),
         cmocka_unit_test(runs_are_looked_at),
         cmocka_unit_test(what_is_read_is_looked_at_in_two_runs),
+        cmocka_unit_test(who_packs_wrongly_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
