@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A device whose n-th call fails, and the same for memory of the host: from the making of an executor to its second
+ * step, with a batch that is staged, states that are carried and, in turn, a profile. Either the error reaches the
+ * caller, or everything is as without it; what was taken of the device is given back. The device is the reference in
+ * memory of its own, so that a copy which was not made shows. */
+#include "exec_world.h"
+
+#include <seqlstm/ext/draft/memory.h>
+
+#include "base/system/trace.h"
+#include "exec/params/params_mirror.h"
+#include "oom.h"
+
+enum { B = 3, STEPS = 5, ROWS = 9, V = 6, TRIES_MOST = 20000 };
+
+static const char data[] = "seqlstm: 1\ndata: {type: text, train: {file: a}, tokenizer: {type: char},"
+                           " batching: {unit: stream, bptt: 5}}\n";
+static const char layers[] =
+    "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, name: a, units: 4, return_sequences: true},"
+    " {type: rnn, name: b, units: 4, return_sequences: true}, {type: add, name: c, from: [a, b]},"
+    " {type: concat, name: d, from: [a, c]}, {type: output, activation: softmax, kernel_regularizer: {l2: 0.01}}]\n"
+    "train: {loss: cross_entropy, task: language_model, epochs: 1, clip_value: 0.5, optimizer: {type: adam}}";
+static const struct sl_data_facts facts = {
+    .input = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+    .target = {.kind = SL_FIELD_IDS, .on_steps = true, .features = 1, .classes = V},
+    .has_steps = true,
+    .envelope = {.sequences = B, .steps = STEPS, .rows = ROWS}};
+
+/* ---- the device -------------------------------------------------------------------------------------------------- */
+
+static int blocks, streams, events; /* that are there */
+static int fails_at = -1;           /* the number of the call that fails; below 0: none, or it has failed */
+static double now_ns;
+
+static seqlstm_status give(struct seqlstm_error *err)
+{
+    if (fails_at < 0 || fails_at-- > 0)
+        return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the card is gone");
+}
+
+static seqlstm_status take(uint64_t bytes, int *count, void **out, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(give(err));
+    if ((*out = sl_memory_alloc(NULL, bytes)) == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory on the card");
+    memset(*out, 0x55, bytes);
+    ++*count;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
+                               void **out_pointer, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)kind;
+    return take(bytes, &blocks, out_pointer, err);
+}
+
+static void release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer)
+{
+    (void)instance, (void)device, (void)kind;
+    blocks--;
+    sl_memory_free(NULL, pointer);
+}
+
+static seqlstm_status copy(struct seqlstm_instance *instance, uint32_t device, void *stream, uint32_t direction,
+                           void *to, const void *from, uint64_t bytes, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)stream, (void)direction;
+    SEQLSTM_TRY(give(err));
+    memcpy(to, from, bytes);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status fill(struct seqlstm_instance *instance, uint32_t device, void *stream, void *to, uint32_t value,
+                           uint64_t bytes, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)stream;
+    SEQLSTM_TRY(give(err));
+    memset(to, (int)value, bytes);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status create_stream(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
+                                    struct seqlstm_error *err)
+{
+    (void)instance, (void)device;
+    return take(1, &streams, out_stream, err);
+}
+
+static void destroy_stream(struct seqlstm_instance *instance, uint32_t device, void *stream)
+{
+    (void)instance, (void)device;
+    streams--;
+    sl_memory_free(NULL, stream);
+}
+
+static seqlstm_status finish(struct seqlstm_instance *instance, uint32_t device, void *what, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)what;
+    return give(err);
+}
+
+static seqlstm_status create_event(struct seqlstm_instance *instance, uint32_t device, void **out_event,
+                                   struct seqlstm_error *err)
+{
+    (void)instance, (void)device;
+    return take(sizeof(double), &events, out_event, err);
+}
+
+static void destroy_event(struct seqlstm_instance *instance, uint32_t device, void *event)
+{
+    (void)instance, (void)device;
+    events--;
+    sl_memory_free(NULL, event);
+}
+
+static seqlstm_status record_event(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                   struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)stream;
+    SEQLSTM_TRY(give(err));
+    *(double *)event = now_ns += 1000;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status get_elapsed(struct seqlstm_instance *instance, uint32_t device, void *begin, void *end,
+                                  double *out_ns, struct seqlstm_error *err)
+{
+    (void)instance, (void)device;
+    SEQLSTM_TRY(give(err));
+    *out_ns = *(double *)end - *(double *)begin;
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status describe_device(struct seqlstm_instance *instance, uint32_t device,
+                                      struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->device_info(instance, device, info, err));
+    snprintf(info->domain, sizeof info->domain, "card:0");
+    return SEQLSTM_OK;
+}
+
+static const struct seqlstm_backend *query(uint32_t host_minor)
+{
+    static const struct seqlstm_memory memory = {
+        .struct_size = sizeof memory, .allocate = allocate, .release = release, .copy = copy, .fill = fill};
+    static const struct seqlstm_streams own_streams = {.struct_size = sizeof own_streams,
+                                                       .create = create_stream,
+                                                       .destroy = destroy_stream,
+                                                       .synchronize = finish,
+                                                       .event_create = create_event,
+                                                       .event_destroy = destroy_event,
+                                                       .event_record = record_event,
+                                                       .event_elapsed = get_elapsed};
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.device_info = describe_device;
+    table.memory = &memory;
+    table.streams = &own_streams;
+    return &table;
+}
+
+/* ---- steps ------------------------------------------------------------------------------------------------------- */
+
+static struct sl_batch *make_batch(uint64_t ordinal)
+{
+    static const int32_t lengths[] = {5, 3, 1};
+    const struct sl_batch_shape shape = {.sequences = B,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .input_features = 1,
+                                         .input_on_steps = true,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .target_features = 1,
+                                         .target_on_steps = true};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    for (int32_t r = 0; r < ROWS; r++) {
+        ((int32_t *)(uintptr_t)batch->input.ids)[r] = (r * 5 + (int32_t)ordinal) % V;
+        ((int32_t *)(uintptr_t)batch->target.ids)[r] = (r * 2 + (int32_t)ordinal) % V;
+    }
+    batch->ordinal = ordinal;
+    batch->carry_state = ordinal > 0;
+    return batch;
+}
+
+/* What the caller sees of two steps. */
+struct seen {
+    double loss[2], squares[2];
+    float states[3 * 16 * B], output[ROWS * V];
+    float values[1024];
+};
+
+static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params, struct sl_batch *const batches[2],
+                                 struct seen *seen, struct seqlstm_error *err)
+{
+    for (uint64_t k = 0; k < 2; k++) {
+        const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.1};
+        const struct sl_exec_step step = {.normaliser = 1, .update = &update, .next = k == 0 ? batches[1] : NULL};
+        struct sl_exec_result result;
+        SEQLSTM_TRY(sl_exec_run(exec, batches[k], &step, &result, err));
+        seen->loss[k] = result.loss_sum;
+        seen->squares[k] = result.squares;
+    }
+    float *states;
+    int64_t count;
+    SEQLSTM_TRY(sl_exec_get_state(exec, &states, &count, err));
+    assert_true(count * (int64_t)sizeof *states <= (int64_t)sizeof seen->states);
+    memcpy(seen->states, states, (size_t)count * sizeof *states);
+    memcpy(seen->output, sl_exec_get_output(exec).values, sizeof seen->output);
+    SEQLSTM_TRY(sl_params_pull(params, err));
+    assert_true(params->elems * (int64_t)sizeof(float) <= (int64_t)sizeof seen->values);
+    memcpy(seen->values, params->values, (size_t)params->elems * sizeof(float));
+    return SEQLSTM_OK;
+}
+
+/* With parameters of its own; everything is closed again. */
+static seqlstm_status live(const struct world *w, struct sl_batch *const batches[2], bool profiles, struct seen *seen,
+                           struct seqlstm_error *err)
+{
+    struct sl_params *params = NULL;
+    struct sl_exec *exec = NULL;
+    struct sl_trace trace = {.track_count = 0};
+    memset(seen, 0, sizeof *seen);
+    seqlstm_status status = sl_params_create(w->graph, true, 2, NULL, &params, err);
+    if (status == SEQLSTM_OK)
+        status = sl_params_init(params, w->graph, 7, NULL, err);
+    const struct sl_exec_request request = {.plan = w->plan, .params = params, .seed = 5};
+    if (status == SEQLSTM_OK)
+        status = sl_exec_create(&request, &exec, err);
+    if (status == SEQLSTM_OK && profiles)
+        status = sl_trace_start(SL_TRACE_CALLS, 1000, err);
+    if (status == SEQLSTM_OK)
+        status = make_steps(exec, params, batches, seen, err);
+    sl_trace_stop(&trace);
+    sl_trace_deinit(&trace);
+    sl_exec_destroy(exec);
+    sl_params_destroy(params);
+    return status;
+}
+
+static void fail_once(bool profiles, bool device)
+{
+    struct sl_batch *const batches[] = {make_batch(0), make_batch(1)};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static struct seen expected, seen;
+    struct world w;
+    world_query = query;
+    open_world(&w, data, layers, &facts, true);
+    sl_exec_destroy(w.exec);
+    w.exec = NULL;
+    ok(live(&w, batches, false, &expected, &err), &err);
+    const int before[] = {blocks, streams, events};
+    int failures = 0, n = 1;
+    for (bool failed = true; failed; n++) {
+        assert_true(n < TRIES_MOST);
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        if (device)
+            fails_at = n - 1;
+        else
+            oom_fail_at(n);
+        const seqlstm_status status = live(&w, batches, profiles, &seen, &err);
+        failed = device ? fails_at < 0 : oom_disarm();
+        fails_at = -1;
+        if (status != SEQLSTM_OK) {
+            failures++;
+            assert_int_equal(status, device ? SEQLSTM_DEVICE : SEQLSTM_NO_MEMORY);
+            if (!strstr(err.message, device ? "the card is gone" : "no memory"))
+                fail_msg("failure %d: %s", n, err.message);
+        } else if (memcmp(&seen, &expected, sizeof seen) != 0) {
+            fail_msg("failure %d is not told, and the results are others", n);
+        }
+        if (blocks != before[0] || streams != before[1] || events != before[2])
+            fail_msg("failure %d leaves %d blocks, %d streams, %d events", n, blocks - before[0], streams - before[1],
+                     events - before[2]);
+    }
+    assert_true(failures > 40);
+    close_world(&w);
+    world_query = seqlstm_reference_query_v0;
+    assert_int_equal(blocks, 0);
+    assert_int_equal(streams, 0);
+    assert_int_equal(events, 0);
+    sl_batch_destroy(batches[0]);
+    sl_batch_destroy(batches[1]);
+}
+
+static void a_call_of_the_device_fails(void **state)
+{
+    (void)state;
+    fail_once(false, true);
+}
+
+static void a_call_of_the_device_fails_in_a_profile(void **state)
+{
+    (void)state;
+    fail_once(true, true);
+}
+
+static void the_host_has_no_memory(void **state)
+{
+    (void)state;
+    fail_once(false, false);
+    fail_once(true, false);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_call_of_the_device_fails),
+        cmocka_unit_test(a_call_of_the_device_fails_in_a_profile),
+        cmocka_unit_test(the_host_has_no_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

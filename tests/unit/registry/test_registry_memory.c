@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* No memory, at each allocation in turn, while plugins are searched, mapped, checked and opened: that is said, or it
+ * does no harm, and nothing is left behind. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "descriptors.h"
+#include "fake_collectives.h"
+#include "oom.h"
+#include "registry_fixture.h"
+
+enum { TRIES_MOST = 5000 };
+
+static void expect_no_memory(seqlstm_status status, const struct seqlstm_error *err, int n)
+{
+    if (status != SEQLSTM_NO_MEMORY || !strstr(err->message, "out of memory"))
+        fail_msg("allocation %d fails: status %d, %s", n, (int)status, err->message);
+}
+
+/* By its path, by its name on the backend path, among all, and twice; and names that are near to others. */
+static void plugins_are_opened_or_memory_is_missing(void **state)
+{
+    (void)state;
+    static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
+    static const struct seqlstm_setting settings[] = {{"threads", "1"}};
+    char folder[512], path[600];
+    const char *folders[] = {folder, "/no/such/folder"};
+    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
+    snprintf(path, sizeof path, "%s/libseqlstm_backend_fake-a.so", folder);
+    const struct sl_registry_entry entries[] = {{.name = path, .origin = "m.yaml:2:3"},
+                                                {.name = "fake-b", .require = true},
+                                                {.name = "fake-b"},
+                                                {.name = "referense"},
+                                                {.name = "reference", .settings = settings, .setting_count = 1}};
+    const struct sl_registry_request request = {.entries = entries,
+                                                .entry_count = 5,
+                                                .builtins = builtins,
+                                                .builtin_count = 1,
+                                                .folders = folders,
+                                                .folder_count = 2,
+                                                .only_folders = true,
+                                                .all_backends = true,
+                                                .all_builtins = true,
+                                                .trust = true};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_registry *registry = NULL;
+    ok(sl_registry_create(&request, &registry, &err), &err); /* what is mapped once stays so */
+    const uint32_t records = sl_registry_get_record_count(registry);
+    assert_int_equal(sl_registry_get_backend_count(registry), 3);
+    sl_registry_destroy(registry);
+    const int open = descriptors_count();
+    int n = 1, failures = 0;
+    for (bool failed = true; failed; n++) {
+        assert_true(n < TRIES_MOST);
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        registry = NULL;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_registry_create(&request, &registry, &err);
+        failed = oom_disarm();
+        if (status != SEQLSTM_OK) {
+            expect_no_memory(status, &err, n);
+            assert_null(registry);
+            failures++;
+        } else {
+            assert_int_equal(sl_registry_get_record_count(registry), records);
+            for (uint32_t r = 0; r < records; r++) {
+                const struct sl_backend_record *record = sl_registry_get_record(registry, r);
+                assert_true(record->id && (record->status == SL_BACKEND_OK || record->reason));
+            }
+            sl_registry_destroy(registry);
+        }
+        assert_int_equal(descriptors_count(), open);
+    }
+    assert_true(failures > 10);
+}
+
+/* Built in, and from a file that is not there. A connection that was opened is closed again. */
+static void connections_are_opened_or_memory_is_missing(void **state)
+{
+    (void)state;
+    fake_reset();
+    int n = 1, failures = 0;
+    const int open = descriptors_count();
+    for (bool failed = true; failed; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_connection *connection = NULL;
+        assert_true(n < TRIES_MOST);
+        fake.closed = 0;
+        oom_fail_at(n);
+        const seqlstm_status status = fake_connect(1, 3, &connection, &err);
+        failed = oom_disarm();
+        if (status != SEQLSTM_OK) {
+            expect_no_memory(status, &err, n);
+            assert_null(connection);
+            failures++;
+        } else {
+            sl_connection_close(connection);
+            assert_int_equal(fake.closed, 1);
+        }
+        assert_int_equal(fake.groups, 0);
+        assert_int_equal(descriptors_count(), open);
+    }
+    assert_true(failures > 1);
+}
+
+static void a_file_that_is_not_there_is_told_or_memory_is_missing(void **state)
+{
+    (void)state;
+    static const char *const folders[] = {"/no/such/folder"};
+    struct sl_connection_request request = {
+        .folders = folders, .folder_count = 1, .ranks = 2, .job = "a-job", .timeout_ns = 1000};
+    static const char *const names[] = {"nothing", "/no/such/file.so"};
+    for (int k = 0; k < 2; k++) {
+        int n = 1;
+        request.name = names[k];
+        for (bool failed = true; failed; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_connection *connection = NULL;
+            assert_true(n < TRIES_MOST);
+            oom_fail_at(n);
+            const seqlstm_status status = sl_connection_open(&request, &connection, &err);
+            failed = oom_disarm();
+            if (status != SEQLSTM_NOT_FOUND)
+                expect_no_memory(status, &err, n);
+            assert_non_null(strstr(err.message, status == SEQLSTM_NOT_FOUND ? names[k] : "out of memory"));
+            assert_null(connection);
+        }
+        assert_true(n > 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plugins_are_opened_or_memory_is_missing),
+        cmocka_unit_test(connections_are_opened_or_memory_is_missing),
+        cmocka_unit_test(a_file_that_is_not_there_is_told_or_memory_is_missing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
