@@ -19,6 +19,7 @@
 #include "exec/params/params_mirror.h"
 #include "judge/oracle.h"
 #include "compare/sample/phase_graph.h"
+#include "session/prepare/training.h"
 
 enum { STEPS_MOST = 1024, SEQUENCES_LEAST = 8 /* limits of the batch for judging */ };
 
@@ -30,6 +31,7 @@ struct local {
     struct sl_arena arena;
     struct sl_plan *plan;
     struct sl_params *values, *weights;
+    const float *class_weights; /* of training; those of the session */
     struct sl_exec *exec;
     const struct sl_batch *batch;
     struct sl_exec_step step;
@@ -166,6 +168,8 @@ static seqlstm_status local_plan(struct sl_compare_side *side, const struct sl_c
     local->times = malloc((size_t)(1 + count) * STEPS_MOST * sizeof *local->times);
     if (!local->times)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the times");
+    if (graph->phase == SL_PHASE_TRAIN)
+        SEQLSTM_TRY(sl_session_weigh_classes(local->request.session, &local->class_weights, err));
     SEQLSTM_TRY(sl_params_create(graph, false, 0, NULL, &local->values, err));
     uint64_t seed = sl_session_get_model(local->request.session)->seed;
     return sl_params_init(local->values, graph, seed, local->request.pool, err);
@@ -180,6 +184,7 @@ static seqlstm_status judge(struct local *local, const struct sl_graph *graph, c
     struct sl_oracle_request request = {.graph = graph,
                                         .batch = sample->batches[0],
                                         .params = local->values,
+                                        .class_weights = local->class_weights,
                                         .reference = sl_registry_find_backend(local->registry, "reference"),
                                         .pool = local->request.pool,
                                         .seed = sl_session_get_model(local->request.session)->seed,
@@ -288,8 +293,11 @@ static seqlstm_status make_exec(struct local *local, struct seqlstm_error *err)
     SEQLSTM_TRY(sl_params_create(graph, training, states, NULL, &local->weights, err));
     memcpy(local->weights->values, local->values->values, (size_t)local->values->elems * sizeof(float));
     sl_params_touch(local->weights);
-    struct sl_exec_request request = {
-        .plan = local->plan, .params = local->weights, .pool = local->request.pool, .seed = model->seed};
+    struct sl_exec_request request = {.plan = local->plan,
+                                      .params = local->weights,
+                                      .class_weights = local->class_weights,
+                                      .pool = local->request.pool,
+                                      .seed = model->seed};
     return sl_exec_create(&request, &local->exec, err);
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/sample/phase_graph.h"
+#include "session/prepare/training.h"
 
 enum { WALKS = 2, SEQUENCES_MOST = 8 };
 
@@ -58,12 +59,16 @@ static seqlstm_status run_walk(struct sl_verify_report *report, const struct sl_
                                struct walk *walk, struct seqlstm_error *err)
 {
     uint64_t seed = sl_session_get_model(request->session)->seed;
+    const float *class_weights = NULL;
+    if (phase == SL_PHASE_TRAIN)
+        SEQLSTM_TRY(sl_session_weigh_classes(request->session, &class_weights, err));
     SEQLSTM_TRY(sl_phase_graph_create(request->session, phase, &report->sample.envelope, &walk->graph, err));
     SEQLSTM_TRY(sl_params_create(walk->graph, false, 0, NULL, &walk->params, err));
     SEQLSTM_TRY(sl_params_init(walk->params, walk->graph, seed, report->pool, err));
     struct sl_oracle_request oracle = {.graph = walk->graph,
                                        .batch = report->sample.batches[0],
                                        .params = walk->params,
+                                       .class_weights = class_weights,
                                        .reference = sl_registry_find_backend(report->registry, "reference"),
                                        .pool = report->pool,
                                        .seed = seed,

@@ -37,8 +37,10 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
     return sl_session_open_valid_batcher(session, err);
 }
 
-static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_error *err)
+seqlstm_status sl_session_weigh_classes(struct sl_session *session, const float **out_weights,
+                                        struct seqlstm_error *err)
 {
+    *out_weights = session->class_weights;
     if (session->class_weights || !sl_class_weights_are_on(session->model))
         return SEQLSTM_OK;
     struct sl_batcher *counting = NULL;
@@ -48,6 +50,7 @@ static seqlstm_status weigh_classes(struct sl_session *session, struct seqlstm_e
     seqlstm_status status =
         sl_class_weights_create(session->model, session->state, counting, &session->class_weights, &count, err);
     sl_batcher_close(counting);
+    *out_weights = session->class_weights;
     return sl_session_add_finding(session, "E0502", "train.class_weight", status, err);
 }
 
@@ -94,11 +97,12 @@ static void drop_phases(struct sl_session *session)
 
 seqlstm_status sl_session_prepare_training(struct sl_session *session, struct seqlstm_error *err)
 {
+    const float *weights;
     SEQLSTM_TRY(sl_session_divide_threads(session, err));
     SEQLSTM_TRY(sl_session_take_plan(session, err));
     SEQLSTM_TRY(open_batchers(session, err));
     SEQLSTM_TRY(sl_session_scan_test(session, err));
-    SEQLSTM_TRY(weigh_classes(session, err));
+    SEQLSTM_TRY(sl_session_weigh_classes(session, &weights, err));
     drop_phases(session);
     SEQLSTM_TRY(plan_phases(session, err));
     sl_session_choose_overlap(session);

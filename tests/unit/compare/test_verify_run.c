@@ -248,6 +248,13 @@ static void show_run(const char *title, const char *text, const char *backend, i
     sl_session_close(session);
 }
 
+static void write_kinds(void)
+{
+    FILE *file = fopen("kinds.csv", "w");
+    assert_true(file && fputs("x,kind\n1,a\n2,b\n3,a\n4,b\n", file) >= 0);
+    fclose(file);
+}
+
 static void what_backends_are_given_and_what_is_said(void **state)
 {
     (void)state;
@@ -267,8 +274,16 @@ static void what_backends_are_given_and_what_is_said(void **state)
                                 "    - {type: attention, input_feeding: true}\n"
                                 "    - {type: output, activation: softmax}\n"
                                 "train: {loss: cross_entropy, epochs: 1}\nbackends: [reference]\n";
+    static const char classes[] =
+        "seqlstm: 1\nseed: 2\n"
+        "data: {type: csv, inputs: [x], label: kind, train: {file: kinds.csv}, batch_size: 4}\n"
+        "model:\n  - {type: dense, units: from_target, activation: softmax}\n"
+        "train: {loss: cross_entropy, class_weight: {a: 3, b: 0.5}, epochs: 1}\n"
+        "backends: [reference]\n";
     assert_int_equal(chdir(scratch_folder), 0);
+    write_kinds();
     builtin_count = 3;
+    show_run("weights of classes", classes, "honest", 3, false);
     show_run("sums", sums, NULL, 4, true);
     show_run("only the offender, with more sequences than a batch has", sums, "offender", 0, false);
     show_run("only the reference", sums, "reference", 2, false);
