@@ -63,7 +63,7 @@ seqlstm_status sl_foreign_refuse(const char *path, struct seqlstm_error *err)
 {
     unsigned char head[HEAD_BYTES] = {0};
     char python[512];
-    FILE *file = sl_file_is_regular(path) ? fopen(path, "rb") : NULL; /* a pipe can be read only once */
+    FILE *file = sl_file_is_regular(path) ? fopen(path, "rbe") : NULL; /* a pipe can be read only once */
     size_t bytes = file ? fread(head, 1, sizeof head, file) : 0;
     if (file)
         fclose(file);

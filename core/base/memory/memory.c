@@ -128,7 +128,7 @@ void *sl_memory_alloc_zeroed(struct sl_memory *memory, size_t bytes)
 size_t sl_memory_get_large_page(void)
 {
     char text[64] = "";
-    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "r");
+    FILE *file = fopen("/sys/kernel/mm/transparent_hugepage/enabled", "re");
     bool there = file != NULL && fgets(text, sizeof text, file) != NULL && strstr(text, "[never]") == NULL;
     if (file)
         (void)fclose(file);
