@@ -186,12 +186,50 @@ static struct sl_batch *make_batch(uint64_t ordinal)
     return batch;
 }
 
-/* What the caller sees of two steps. */
+/* What the caller sees of two steps, and of what watches them and follows. */
 struct seen {
-    double loss[2], squares[2];
+    double loss[2], squares[2], watched;
+    _Alignas(64) float sums[2][64];
+    bool is_clear;
     float states[3 * 16 * B], output[ROWS * V];
     float values[1024];
 };
+
+/* Adds up what each call writes. */
+static seqlstm_status watch(void *context, struct sl_exec *exec, const struct sl_node *node, struct seqlstm_error *err)
+{
+    struct seen *seen = context;
+    const struct sl_graph *graph = sl_exec_get_graph(exec);
+    for (int32_t s = 0; s < node->slot_count; s++) {
+        const int32_t t = node->slots[s];
+        const float *values;
+        int64_t count;
+        if (t < 0 || graph->tensors[t].role != SL_TENSOR_ACTIVATION)
+            continue;
+        SEQLSTM_TRY(sl_exec_read(exec, t, &values, &count, err));
+        for (int64_t e = 0; e < count; e++)
+            seen->watched += (double)values[e];
+    }
+    return SEQLSTM_OK;
+}
+
+/* Vectors of the host, each longer than the one before; and a step without a sequence. */
+static seqlstm_status go_on(struct sl_exec *exec, struct sl_params *params, struct seen *seen,
+                            struct seqlstm_error *err)
+{
+    static _Alignas(64) float ones[64];
+    for (int e = 0; e < 64; e++) {
+        ones[e] = 1;
+        seen->sums[0][e] = seen->sums[1][e] = (float)e;
+    }
+    for (int k = 0; k < 2; k++)
+        SEQLSTM_TRY(sl_exec_vector(exec, SEQLSTM_KIND_VECTOR_AXPY, seen->sums[k], ones, 32 + 32 * k, 0.5f, err));
+    SEQLSTM_TRY(sl_exec_run_empty(exec, &(struct sl_exec_step){.normaliser = 1}, err));
+    seen->is_clear = true;
+    for (int64_t e = 0; e < params->elems; e++)
+        seen->is_clear = seen->is_clear && params->grads[e] == 0;
+    return SEQLSTM_OK;
+}
 
 static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params, struct sl_batch *const batches[2],
                                  struct seen *seen, struct seqlstm_error *err)
@@ -200,6 +238,7 @@ static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params,
         const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.1};
         const struct sl_exec_step step = {.normaliser = 1, .update = &update, .next = k == 0 ? batches[1] : NULL};
         struct sl_exec_result result;
+        sl_exec_watch(exec, k == 1 ? watch : NULL, seen);
         SEQLSTM_TRY(sl_exec_run(exec, batches[k], &step, &result, err));
         seen->loss[k] = result.loss_sum;
         seen->squares[k] = result.squares;
@@ -213,7 +252,7 @@ static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params,
     SEQLSTM_TRY(sl_params_pull(params, err));
     assert_true(params->elems * (int64_t)sizeof(float) <= (int64_t)sizeof seen->values);
     memcpy(seen->values, params->values, (size_t)params->elems * sizeof(float));
-    return SEQLSTM_OK;
+    return go_on(exec, params, seen, err);
 }
 
 /* With parameters of its own; everything is closed again. */
@@ -252,6 +291,7 @@ static void fail_once(bool profiles, bool device)
     sl_exec_destroy(w.exec);
     w.exec = NULL;
     ok(live(&w, batches, false, &expected, &err), &err);
+    assert_true(expected.is_clear && expected.sums[0][31] == 31.5f && expected.sums[1][63] == 63.5f);
     const int before[] = {blocks, streams, events};
     int failures = 0, n = 1;
     for (bool failed = true; failed; n++) {
