@@ -122,6 +122,26 @@ static void errors_name_path_and_reason(void **state)
     unlink("five");
 }
 
+/* Files that can be opened, but not read or mapped: of the memory at address 0, and of the system's settings. */
+static void what_fails_after_opening_is_told(void **state)
+{
+    (void)state;
+    static const char setting[] = "/sys/kernel/mm/transparent_hugepage/enabled";
+    const int before = descriptors_count();
+    struct sl_file_map map = {0};
+    char *data = NULL;
+    assert_int_equal(sl_file_read("/proc/self/mem", 100, &data, NULL, &err), SEQLSTM_IO);
+    assert_int_equal(err.native_code, EIO);
+    assert_string_equal(err.message, "cannot read `/proc/self/mem`: Input/output error");
+    assert_null(data);
+    if (access(setting, R_OK) == 0) {
+        assert_int_equal(sl_file_map_open(setting, &map, &err), SEQLSTM_IO);
+        assert_int_equal(err.native_code, ENODEV);
+        assert_non_null(strstr(err.message, "cannot map `/sys/kernel/"));
+    }
+    assert_int_equal(descriptors_count(), before);
+}
+
 static void an_aborted_write_changes_nothing(void **state)
 {
     (void)state;
@@ -558,6 +578,7 @@ int main(void)
         cmocka_unit_test(files_are_closed),
         cmocka_unit_test(reads_what_was_written),
         cmocka_unit_test(errors_name_path_and_reason),
+        cmocka_unit_test(what_fails_after_opening_is_told),
         cmocka_unit_test(an_aborted_write_changes_nothing),
         cmocka_unit_test(any_failing_call_leaves_old_or_new),
         cmocka_unit_test(interrupted_writes_go_on_where_they_were),

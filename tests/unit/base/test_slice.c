@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/batch/slice.h"
+#include "oom.h"
 
 enum { SEQUENCES = 7 };
 static const int32_t lengths[SEQUENCES] = {5, 4, 4, 2, 1, 1, 0};
@@ -158,13 +159,47 @@ static void profiles_become_those_of_the_first_slice(void **state)
     sl_profiles_deinit(&profiles);
 }
 
+/* Neither slices nor profiles; what was there before stays. */
+static void no_memory_is_told(void **state)
+{
+    (void)state;
+    struct sl_batch *batch = make_batch(), *slice = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int n = 1;
+    for (;; n++) {
+        oom_fail_at(n);
+        const seqlstm_status status = sl_batch_slice(batch, 1, 2, &slice, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_null(slice);
+    }
+    assert_int_equal(n, 3);
+    sl_batch_destroy(slice);
+    sl_batch_destroy(batch);
+    for (n = 1;; n++) {
+        struct sl_profiles profiles = {0};
+        oom_fail_at(n);
+        seqlstm_status status = sl_profiles_add(&profiles, SEQUENCES, lengths, source_lengths, 1, &err);
+        if (status == SEQLSTM_OK)
+            status = sl_profiles_add_epoch(&profiles, SEQUENCES, lengths, source_lengths, &err);
+        const bool failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        assert_int_equal(profiles.count, n > 2);
+        assert_int_equal(profiles.epoch_count, !failed);
+        sl_profiles_deinit(&profiles);
+        if (!failed)
+            break;
+    }
+    assert_int_equal(n, 6);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_hold_their_sequences),
-        cmocka_unit_test(streams_and_bounds),
-        cmocka_unit_test(envelopes_bound_all_slices),
-        cmocka_unit_test(profiles_become_those_of_the_first_slice),
+        cmocka_unit_test(slices_hold_their_sequences), cmocka_unit_test(streams_and_bounds),
+        cmocka_unit_test(envelopes_bound_all_slices),  cmocka_unit_test(profiles_become_those_of_the_first_slice),
+        cmocka_unit_test(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,7 @@
 #include "base/system/file_lock.h"
 #include "base/system/file_writer.h"
 #include "base/system/trace.h"
+#include "descriptors.h"
 #include "registry/kind/elf.h"
 #include "registry/watch/guard.h"
 #include "registry/watch/outlet.h"
@@ -96,6 +97,7 @@ static char root[TEMPORARY_BYTES];
 static void files_are_not_inherited(void **state)
 {
     (void)state;
+    const int before = descriptors_count();
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_file_map map;
     struct sl_file_lock *lock = NULL, *other = NULL;
@@ -122,11 +124,13 @@ static void files_are_not_inherited(void **state)
     sl_file_lock_release(lock);
     take_opened("a lock that is released");
     unlink(path);
+    assert_int_equal(descriptors_count(), before);
 }
 
 static void what_the_system_says_is_not_inherited(void **state)
 {
     (void)state;
+    const int before = descriptors_count();
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_trace trace;
     sl_cgroup_find_memory("");
@@ -140,11 +144,13 @@ static void what_the_system_says_is_not_inherited(void **state)
     sl_trace_stop(&trace);
     sl_trace_deinit(&trace);
     assert_true(take_opened("a trace") > 0);
+    assert_int_equal(descriptors_count(), before);
 }
 
 static void guards_are_not_inherited(void **state)
 {
     (void)state;
+    const int before = descriptors_count();
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_process_guard guard;
     struct sl_outlet outlet;
@@ -159,6 +165,7 @@ static void guards_are_not_inherited(void **state)
     assert_true(take_opened("an outlet") > 2);
     sl_elf_check_plugin("/proc/self/exe", &sl_backend_kind, &err);
     assert_int_equal(take_opened("a plugin's file"), 1);
+    assert_int_equal(descriptors_count(), before);
 }
 
 static int enter(void **state)
