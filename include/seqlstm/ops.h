@@ -324,7 +324,7 @@ enum {
     SEQLSTM_KIND_VECTOR_AXPY = 2,      /* y += a x */
     SEQLSTM_KIND_VECTOR_SCALE = 3,     /* y *= a */
     SEQLSTM_KIND_VECTOR_LERP = 4,      /* y += a (x - y) */
-    SEQLSTM_KIND_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0 */
+    SEQLSTM_KIND_VECTOR_SIGN_AXPY = 5, /* y += a sign(x), sign(0) = 0; NaN where x is NaN */
     SEQLSTM_KIND_VECTOR_CLAMP = 6,     /* y = min(max(y, -a), a); NaN where y is not finite */
     SEQLSTM_KIND_VECTOR_COPY = 7       /* y = x */
 };

@@ -66,7 +66,7 @@ static double vector_element(uint32_t kind, double a, double x, double y)
     case SEQLSTM_KIND_VECTOR_LERP:
         return y + a * (x - y);
     case SEQLSTM_KIND_VECTOR_SIGN_AXPY:
-        return y + a * (x > 0 ? 1 : x < 0 ? -1 : 0);
+        return y + a * (x > 0 ? 1 : x < 0 ? -1 : x); /* a value that is NaN must show */
     case SEQLSTM_KIND_VECTOR_CLAMP:
         return !isfinite(y) ? (double)NAN : fmin(fmax(y, -a), a); /* an infinite value must show */
     default:                                                      /* SEQLSTM_KIND_VECTOR_COPY */

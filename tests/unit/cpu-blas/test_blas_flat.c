@@ -177,6 +177,23 @@ static void test_clamp_keeps_what_is_no_number(void **state)
     free(y);
 }
 
+/* The sign of NaN is NaN, that of an infinite value is not. */
+static void test_sign_keeps_nan(void **state)
+{
+    struct blas_fixture *f = *state;
+    struct seqlstm_vector_desc d = {.head = fixture_head(SEQLSTM_OP_VECTOR, sizeof d, 21),
+                                    .kind = SEQLSTM_KIND_VECTOR_SIGN_AXPY};
+    float *x = fixture_floats(21, 3), y[21];
+    void *slots[] = {y, x};
+    x[2] = NAN, x[11] = INFINITY, x[12] = 0.0f, x[19] = -INFINITY, x[20] = -NAN;
+    for (int i = 0; i < 21; i++)
+        y[i] = 1.0f;
+    run_flat(f, &f->alone, &d.head, 21, slots, 2, (struct seqlstm_step){.alpha = 0.25f});
+    for (int i = 0; i < 21; i++)
+        assert_true(i == 2 || i == 20 ? isnan(y[i]) : y[i] == (x[i] > 0.0f ? 1.25f : x[i] < 0.0f ? 0.75f : 1.0f));
+    free(x);
+}
+
 /* The same bits for one and for three members, and far beyond what float could add. */
 static void test_squared_norm(void **state)
 {
@@ -229,6 +246,7 @@ int main(void)
         cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_vector),
         cmocka_unit_test(test_clamp_keeps_what_is_no_number),
+        cmocka_unit_test(test_sign_keeps_nan),
         cmocka_unit_test(test_squared_norm),
         cmocka_unit_test(test_finite_check),
     };

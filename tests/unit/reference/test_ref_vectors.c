@@ -85,6 +85,26 @@ static void clamp_marks_what_is_not_finite(void **state)
     rh_close(&rh);
 }
 
+/* Nor may the sign of a value hide that it is none. */
+static void the_sign_of_nan_is_nan(void **state)
+{
+    (void)state;
+    static const double x[4] = {INFINITY, -INFINITY, 0, NAN}, want[3] = {1.25, 0.75, 1};
+    const union seqlstm_any_desc d = {
+        .vector = {.head = rh_head(SEQLSTM_OP_VECTOR, TRAIN), .kind = SEQLSTM_KIND_VECTOR_SIGN_AXPY}};
+    struct rh rh;
+    rh_open_rows(&rh, &d, 4, 4, 1);
+    rh.step.alpha = 0.25f;
+    for (int k = 0; k < 4; k++)
+        rh_value(&rh, 0)[k] = 1;
+    memcpy(rh.values[1], x, sizeof x);
+    rh_forward(&rh);
+    for (int k = 0; k < 3; k++)
+        assert_true(rh_value(&rh, 0)[k] == want[k]);
+    assert_true(isnan(rh_value(&rh, 0)[3]));
+    rh_close(&rh);
+}
+
 /* However many values are not finite, and however often they are looked at. */
 static void the_flag_of_a_check_is_one_bit(void **state)
 {
@@ -183,6 +203,7 @@ int main(void)
         cmocka_unit_test(vectors),
         cmocka_unit_test(reductions),
         cmocka_unit_test(clamp_marks_what_is_not_finite),
+        cmocka_unit_test(the_sign_of_nan_is_nan),
         cmocka_unit_test(the_flag_of_a_check_is_one_bit),
         cmocka_unit_test(optimizers),
     };
