@@ -107,16 +107,26 @@ void odn_call_set(struct odn_call *call, int argument, const void *address)
     int i = 0;
     while (i < call->count && call->arguments[i].arg != argument)
         i++;
+    if (i == call->count)
+        return;
+    call->unset &= ~(UINT32_C(1) << i);
     /* Setting an address may write zeros into the padding of a blocked layout, so only new addresses are set. */
-    if (i == call->count || call->addresses[i] == address)
+    if (call->addresses[i] == address)
         return;
     void *pointer;
     memcpy(&pointer, &address, sizeof pointer);
-    if (odn.memory_set_data_handle(call->arguments[i].memory, pointer) == dnnl_success)
+    const dnnl_status_t status = odn.memory_set_data_handle(call->arguments[i].memory, pointer);
+    if (status == dnnl_success) {
         call->addresses[i] = pointer;
+        return;
+    }
+    call->unset |= UINT32_C(1) << i;
+    call->reason = status;
 }
 
 dnnl_status_t odn_call_run(struct odn_call *call, dnnl_stream_t stream)
 {
+    if (call->unset != 0)
+        return call->reason;
     return odn.primitive_execute(call->primitive, stream, call->count, call->arguments);
 }

@@ -17,6 +17,8 @@ struct odn_call {
     int count;
     dnnl_exec_arg_t arguments[ODN_CALL_ARGUMENTS];
     void *addresses[ODN_CALL_ARGUMENTS];
+    uint32_t unset;       /* bit of each argument whose address the library has refused */
+    dnnl_status_t reason; /* of the last refusal */
 };
 
 /* Queries `pd` for the arguments; the caller may destroy `pd` afterwards. */
@@ -28,7 +30,8 @@ void odn_call_deinit(struct odn_call *call);
 /* The addresses that were set may be those of other memory now: all are set anew. */
 void odn_call_forget(struct odn_call *call);
 
-/* Sets the address of an argument (DNNL_ARG_…). Does nothing if the primitive has no such argument. */
+/* Sets the address of an argument (DNNL_ARG_…). Does nothing if the primitive has no such argument. If the library
+ * refuses it, the call does not run. */
 void odn_call_set(struct odn_call *call, int argument, const void *address);
 dnnl_status_t odn_call_run(struct odn_call *call, dnnl_stream_t stream);
 

@@ -63,8 +63,9 @@ static dnnl_status_t try_layouts(const struct odn_recurrent *r, int32_t k, int64
 
 seqlstm_status odn_layouts_make(struct odn_recurrent *r, int32_t k, struct seqlstm_error *err)
 {
-    dnnl_status_t status = dnnl_success;
+    dnnl_status_t status = dnnl_success, own = dnnl_success; /* own: of the library's choice */
     for (int plain = 0; plain < 2; plain++) {
+        own = status;
         status = choose_layouts(r, k, plain);
         if (status == dnnl_success)
             status = try_layouts(r, k, 1, 1);
@@ -76,5 +77,5 @@ seqlstm_status odn_layouts_make(struct odn_recurrent *r, int32_t k, struct seqls
     if (status == dnnl_success || status == dnnl_out_of_memory)
         return odn_check(status, "a recurrent primitive", err);
     SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "oneDNN %s refuses this recurrent layer with status %d",
-                 odn_library_version(), (int)status);
+                 odn_library_version(), (int)own);
 }
