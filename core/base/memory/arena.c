@@ -59,6 +59,12 @@ static struct sl_arena_block *block_create(struct sl_arena *arena, size_t capaci
     return block;
 }
 
+static void *fail(struct sl_arena *arena)
+{
+    arena->failed = true;
+    return NULL;
+}
+
 /* The next aligned address of the block if `bytes` fit behind it, else NULL. */
 static void *block_take(struct sl_arena_block *block, size_t bytes)
 {
@@ -88,11 +94,11 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
     }
     size_t padded_bytes;
     if (!sl_checked_add_size(bytes, ARENA_ALIGNMENT, &padded_bytes))
-        return NULL;
+        return fail(arena);
     if (padded_bytes > next_bytes / 4) {
         struct sl_arena_block *own = block_create(arena, padded_bytes);
         if (!own)
-            return NULL;
+            return fail(arena);
         if (arena->blocks) {
             own->next = arena->blocks->next;
             arena->blocks->next = own;
@@ -103,7 +109,7 @@ void *sl_arena_alloc(struct sl_arena *arena, size_t bytes)
     }
     struct sl_arena_block *block = block_create(arena, next_bytes);
     if (!block)
-        return NULL;
+        return fail(arena);
     block->next = arena->blocks;
     arena->blocks = block;
     return block_take(block, bytes);
@@ -113,7 +119,7 @@ void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_
 {
     size_t bytes;
     if (!sl_checked_mul_size(count, element_bytes, &bytes))
-        return NULL;
+        return fail(arena);
     return sl_arena_alloc(arena, bytes);
 }
 

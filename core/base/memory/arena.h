@@ -12,6 +12,7 @@
 #define SL_BASE_MEMORY_ARENA_H
 
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <seqlstm/status.h>
@@ -21,6 +22,7 @@ struct sl_arena_block;
 struct sl_arena {
     struct sl_arena_block *blocks; /* newest first; the newest is the one being filled */
     size_t total_bytes;            /* taken from the system */
+    bool failed;                   /* since sl_arena_init something could not be allocated */
 };
 
 /* Allocates nothing; a zeroed struct sl_arena is an initialised one. */

@@ -459,6 +459,8 @@ seqlstm_status sl_onnx_file_open(const char *path, struct sl_onnx_file **out_fil
     seqlstm_status status = sl_file_read(path, FILE_BYTES_MAX, &file->bytes, &bytes, err);
     if (status == SEQLSTM_OK)
         status = parse_model(&p, bytes);
+    if (status == SEQLSTM_OK && file->arena.failed) /* a text that would be missing */
+        status = no_memory(&p);
     if (status != SEQLSTM_OK) {
         sl_onnx_file_close(file);
         return status;

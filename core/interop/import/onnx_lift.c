@@ -105,7 +105,7 @@ static void set_main_input(struct sl_onnx_lift *lift, struct sl_onnx_value *valu
             sl_onnx_dims_set(&value->dims, d, SL_ONNX_ATOM_FEATURE, r->features);
     }
     sl_onnx_lift_add_term(lift, SL_ONNX_TERM_INPUT, NULL, r->features);
-    if (!lift->failed)
+    if (!lift->arena->failed)
         value->features = sl_onnx_lift_take_all(lift, NULL);
 }
 
@@ -239,7 +239,8 @@ static void lift_node(struct sl_onnx_lift *lift, const struct sl_onnx_node *node
     struct sl_onnx_job job = {lift, node, inputs, constants, node->input_count, outputs};
     const struct sl_onnx_value *culprit = NULL;
     const char *reason = NULL;
-    bool is_described = node->input_count <= INPUTS_MAX && node->output_count <= SL_ONNX_OUTPUTS_MAX;
+    bool is_described =
+        !lift->arena->failed && node->input_count <= INPUTS_MAX && node->output_count <= SL_ONNX_OUTPUTS_MAX;
     for (int32_t k = 0; k < node->input_count && is_described; k++) {
         inputs[k] = sl_onnx_lift_find(lift, node->inputs[k]);
         constants[k] = inputs[k] && inputs[k]->kind == SL_ONNX_CONSTANT ? &inputs[k]->constant : NULL;
@@ -328,7 +329,7 @@ seqlstm_status sl_onnx_lift_file(struct sl_onnx_lift *lift, const char *path, st
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: damaged ONNX file: two nodes write one value", path);
     if (!walk(lift, writers, stack, next))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: damaged ONNX file: its nodes form a circle", path);
-    if (lift->failed)
+    if (lift->arena->failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
     return SEQLSTM_OK;
 }

@@ -149,7 +149,7 @@ static bool pick_step(struct sl_onnx_lift *lift, const struct sl_onnx_value *in,
     pool->args[0] = in->features;
     pool->pool_or_merge = kind;
     out->features = sl_onnx_lift_take_all(lift, node);
-    return !lift->failed;
+    return !lift->arena->failed;
 }
 
 /* A cut of dimension d: all of it, some of its features, or one step. */

@@ -30,7 +30,7 @@ static bool finish(const struct sl_onnx_job *job, const struct sl_onnx_value *li
 {
     *out = *like;
     out->features = sl_onnx_lift_take_all(job->lift, job->node);
-    return !job->lift->failed;
+    return !job->lift->arena->failed;
 }
 
 /* The constant's number for each feature of `v`; NULL: it differs along batch or time, or makes `v` wider. */

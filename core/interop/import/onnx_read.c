@@ -305,6 +305,8 @@ static seqlstm_status read_file(struct reading *r, struct sl_onnx_file *file)
                 continue;
             sl_buf_truncate(r->match.notes, notes);
             seqlstm_status status = try_reading(r, file, port, roles[a], input, &has_order_error);
+            if (file->arena.failed) /* nothing that was not found counts then */
+                SEQLSTM_FAIL(r->match.err, SEQLSTM_NO_MEMORY, "no memory for %s", r->match.path);
             if (status == SEQLSTM_OK)
                 return status;
             if (!has_kept || (kept_is_order && !has_order_error))

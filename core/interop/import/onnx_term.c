@@ -10,10 +10,8 @@ struct sl_onnx_term *sl_onnx_lift_add_term(struct sl_onnx_lift *lift, enum sl_on
     if ((lift->term_count & (lift->term_count - 1)) == 0) { /* full: double it */
         size_t room = lift->term_count ? 2 * (size_t)lift->term_count : 1;
         struct sl_onnx_term *grown = SL_ARENA_ARRAY(lift->arena, struct sl_onnx_term, room);
-        if (grown == NULL) {
-            lift->failed = true;
+        if (grown == NULL)
             return NULL;
-        }
         if (lift->term_count)
             memcpy(grown, lift->terms, (size_t)lift->term_count * sizeof *grown);
         lift->terms = grown;
@@ -28,7 +26,6 @@ struct sl_onnx_features sl_onnx_lift_take_all(struct sl_onnx_lift *lift, const s
     int32_t term = lift->term_count - 1;
     int64_t count = lift->terms[term].width;
     struct sl_onnx_channel *list = SL_ARENA_ARRAY(lift->arena, struct sl_onnx_channel, (size_t)count + 1);
-    lift->failed = lift->failed || list == NULL;
     for (int64_t k = 0; list && k < count; k++)
         list[k] = (struct sl_onnx_channel){term, (int32_t)k};
     return (struct sl_onnx_features){list, list ? count : 0, node};

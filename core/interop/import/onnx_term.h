@@ -113,7 +113,6 @@ struct sl_onnx_lift {
     bool is_time_free;    /* the file does not say its length */
     bool uses_lengths;    /* some recurrent node has lengths that vary */
     bool has_order_error; /* a recurrent node has batch and time the other way round */
-    bool failed;          /* no memory */
 };
 
 /* A term of `width` channels; NULL: no memory. */

@@ -110,14 +110,22 @@ static void stays_usable_when_memory_runs_out(void **state)
     (void)state;
     struct sl_arena arena = {0};
     char *kept = sl_arena_strdup(&arena, "kept");
+    assert_false(arena.failed);
     oom_fail_at(1);
     assert_null(sl_arena_alloc(&arena, 100000));
     assert_true(oom_disarm());
+    assert_true(arena.failed);
+    sl_arena_deinit(&arena);
+    assert_false(arena.failed);
+    assert_null(sl_arena_alloc_array(&arena, SIZE_MAX, 2));
+    assert_true(arena.failed);
+    kept = sl_arena_strdup(&arena, "kept");
     oom_fail_at(1);
     assert_null(sl_arena_printf(&arena, "%10000d", 1));
     assert_true(oom_disarm());
     assert_string_equal(kept, "kept");
     assert_non_null(sl_arena_alloc(&arena, 100000));
+    assert_true(arena.failed); /* it stays so */
     sl_arena_deinit(&arena);
 }
 

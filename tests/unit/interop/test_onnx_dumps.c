@@ -1,12 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is read from ONNX files, as a whole: their structure, what lifting makes of their nodes, and the weights, notes
- * or refusals of an import. The files are written in lines; see support/onnx_text.h and support/dump_file.h.
+ * or refusals of an import. The files are written in lines; see support/onnx_text.h and support/dump_file.h. The same
+ * reading and writing without memory for one of its parts.
  */
+#include <unistd.h>
+
 #include "dump_file.h"
 #include "model_fixture.h"
 #include "onnx_text.h"
 #include "scratch.h"
 
+#include "oom.h"
+
+#include "base/system/file.h"
 #include "interop/import/onnx_file.h"
 #include "interop/import/onnx_lift.h"
 #include "interop/onnx.h"
@@ -298,13 +304,27 @@ static void add_param(struct sl_buf *out, const struct sl_param *param, const fl
     sl_buf_printf(out, ", sum %g\n", sum);
 }
 
+/* Parameters that are all 0, and are released as they came. */
+static float **make_values(const struct sl_graph *graph)
+{
+    float **values = calloc((size_t)graph->param_count + 1, sizeof *values);
+    for (int32_t p = 0; p < graph->param_count; p++)
+        values[p] = calloc((size_t)(graph->params[p].rows * graph->params[p].columns), sizeof **values);
+    return values;
+}
+
+static void free_values(const struct sl_graph *graph, float **values)
+{
+    for (int32_t p = 0; p < graph->param_count; p++)
+        free(values[p]);
+    free(values);
+}
+
 static void add_import(struct sl_buf *out, const struct sl_graph *graph)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf notes = {0};
-    float **values = calloc((size_t)graph->param_count + 1, sizeof *values);
-    for (int32_t p = 0; p < graph->param_count; p++)
-        values[p] = calloc((size_t)(graph->params[p].rows * graph->params[p].columns), sizeof **values);
+    float **values = make_values(graph);
     const seqlstm_status status = sl_onnx_read(graph, scratch_path("m.onnx"), values, &notes, &err);
     if (status == SEQLSTM_OK) {
         sl_buf_append_text(out, sl_buf_text(&notes));
@@ -317,14 +337,43 @@ static void add_import(struct sl_buf *out, const struct sl_graph *graph)
             sl_buf_printf(out, " at %s", err.where);
         sl_buf_printf(out, ": %s\n", message ? message : err.message);
     }
-    for (int32_t p = 0; p < graph->param_count; p++)
-        free(values[p]);
-    free(values);
+    free_values(graph, values);
     sl_buf_deinit(&notes);
 }
 
+/* Without memory for the n-th part: NO_MEMORY, or what comes of it otherwise. */
+static void fail_import(struct sl_buf *out, const struct sl_graph *graph)
+{
+    float **values = make_values(graph), **got = make_values(graph);
+    struct sl_buf notes = {0}, got_notes = {0};
+    const seqlstm_status expected = sl_onnx_read(graph, scratch_path("m.onnx"), values, &notes, NULL);
+    (void)out;
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_onnx_read(graph, scratch_path("m.onnx"), got, &got_notes, &err);
+        const bool fails = oom_disarm();
+        if (status != expected && !(fails && status == SEQLSTM_NO_MEMORY))
+            fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
+        if (status == SEQLSTM_NO_MEMORY)
+            assert_non_null(strstr(err.message, "no memory"));
+        for (int32_t p = 0; status == SEQLSTM_OK && p < graph->param_count; p++)
+            assert_memory_equal(got[p], values[p],
+                                (size_t)(graph->params[p].rows * graph->params[p].columns) * sizeof **values);
+        if (status == SEQLSTM_OK && !got_notes.failed)
+            assert_string_equal(sl_buf_text(&got_notes), sl_buf_text(&notes));
+        sl_buf_deinit(&got_notes);
+        if (!fails)
+            break;
+    }
+    sl_buf_deinit(&notes);
+    free_values(graph, values);
+    free_values(graph, got);
+}
+
 /* The model file up to a line of dashes, then the ONNX file. */
-static void dump_import(struct sl_buf *out, const char *title, const char *text)
+static void open_import(struct sl_buf *out, const char *title, const char *text,
+                        void read(struct sl_buf *out, const struct sl_graph *graph))
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const char *divider = strstr(text, "\n---\n");
@@ -341,23 +390,78 @@ static void dump_import(struct sl_buf *out, const char *title, const char *text)
     if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
         fail_msg("%s: %s", title, err.message);
     onnx_write_text(lines, scratch_path("m.onnx"));
-    add_import(out, graph);
+    read(out, graph);
     sl_graph_destroy(graph);
     unload(&loaded);
     free(model);
     free(lines);
 }
 
+static void dump_import(struct sl_buf *out, const char *title, const char *text)
+{
+    open_import(out, title, text, add_import);
+}
+
+static void import_without_memory(struct sl_buf *out, const char *title, const char *text)
+{
+    open_import(out, title, text, fail_import);
+}
+
 /* ---- exporting --------------------------------------------------------------------------------------------------- */
 
+static void add_export(struct sl_buf *out, const struct sl_graph *graph, const float *const *values)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_onnx_file *file = NULL;
+    if (sl_onnx_write(graph, values, scratch_path("m.onnx"), &err) == SEQLSTM_OK) {
+        assert_int_equal(sl_onnx_file_open(scratch_path("m.onnx"), &file, &err), SEQLSTM_OK);
+        add_file(out, file);
+    } else {
+        sl_buf_printf(out, "error %d at %s: %s\n", (int)err.code, err.where, err.message);
+    }
+    sl_onnx_file_close(file);
+}
+
+/* Without memory for the n-th part: NO_MEMORY and no file, or the whole file. */
+static void fail_export(struct sl_buf *out, const struct sl_graph *graph, const float *const *values)
+{
+    char *whole = NULL, *got;
+    size_t bytes = 0, got_bytes;
+    const char *path = scratch_path("m.onnx");
+    unlink(path);
+    const seqlstm_status expected = sl_onnx_write(graph, values, path, NULL);
+    (void)out;
+    if (expected == SEQLSTM_OK)
+        assert_int_equal(sl_file_read(path, 1 << 24, &whole, &bytes, NULL), SEQLSTM_OK);
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        unlink(path);
+        oom_fail_at(n);
+        const seqlstm_status status = sl_onnx_write(graph, values, path, &err);
+        const bool fails = oom_disarm();
+        if (status != expected && !(fails && status == SEQLSTM_NO_MEMORY))
+            fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(sl_file_exists(path), status == SEQLSTM_OK);
+        if (status == SEQLSTM_OK) {
+            assert_int_equal(sl_file_read(path, 1 << 24, &got, &got_bytes, NULL), SEQLSTM_OK);
+            assert_int_equal(got_bytes, bytes);
+            assert_memory_equal(got, whole, bytes);
+            free(got);
+        }
+        if (!fails)
+            break;
+    }
+    free(whole);
+}
+
 /* The title says which part of a model with encoder and decoder is written. */
-static void dump_export(struct sl_buf *out, const char *title, const char *text)
+static void open_export(struct sl_buf *out, const char *title, const char *text,
+                        void write(struct sl_buf *out, const struct sl_graph *graph, const float *const *values))
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_data_facts facts = find_facts(title);
     struct sl_graph_request request = {.facts = &facts, .phase = SL_PHASE_PREDICT, .need_output = true};
     struct sl_graph *graph = NULL;
-    struct sl_onnx_file *file = NULL;
     struct loaded loaded = load(text);
     if (loaded.model == NULL)
         fail_msg("%s: %s", title, sl_buf_text(&loaded.text));
@@ -366,25 +470,34 @@ static void dump_export(struct sl_buf *out, const char *title, const char *text)
     request.model = loaded.model;
     if (sl_graph_create(&request, &graph, &err) != SEQLSTM_OK)
         fail_msg("%s: %s", title, err.message);
-    float **values = calloc((size_t)graph->param_count + 1, sizeof *values);
-    for (int32_t p = 0; p < graph->param_count; p++) {
-        const int64_t elems = graph->params[p].rows * graph->params[p].columns;
-        values[p] = calloc((size_t)elems, sizeof **values);
-        for (int64_t e = 0; e < elems; e++)
-            values[p][e] = (float)onnx_draw(p, e);
-    }
-    if (sl_onnx_write(graph, (const float *const *)values, scratch_path("m.onnx"), &err) == SEQLSTM_OK) {
-        assert_int_equal(sl_onnx_file_open(scratch_path("m.onnx"), &file, &err), SEQLSTM_OK);
-        add_file(out, file);
-    } else {
-        sl_buf_printf(out, "error %d at %s: %s\n", (int)err.code, err.where, err.message);
-    }
+    float **values = make_values(graph);
     for (int32_t p = 0; p < graph->param_count; p++)
-        free(values[p]);
-    free(values);
-    sl_onnx_file_close(file);
+        for (int64_t e = 0; e < graph->params[p].rows * graph->params[p].columns; e++)
+            values[p][e] = (float)onnx_draw(p, e);
+    write(out, graph, (const float *const *)values);
+    free_values(graph, values);
     sl_graph_destroy(graph);
     unload(&loaded);
+}
+
+static void dump_export(struct sl_buf *out, const char *title, const char *text)
+{
+    open_export(out, title, text, add_export);
+}
+
+static void export_without_memory(struct sl_buf *out, const char *title, const char *text)
+{
+    open_export(out, title, text, fail_export);
+}
+
+/* The cases of a file of dumps, for something else than what stands there. */
+static void replay_file(const char *name, dump_case_fn *make)
+{
+    struct sl_buf now = {0};
+    char *text = golden_read(name);
+    replay_dumps(&now, text, make);
+    free(text);
+    sl_buf_deinit(&now);
 }
 
 static void structure_of_files(void **state)
@@ -411,13 +524,19 @@ static void exports(void **state)
     compare_dumps("onnx_export", dump_export);
 }
 
+static void without_memory(void **state)
+{
+    (void)state;
+    replay_file("dumps/onnx_import.txt", import_without_memory);
+    replay_file("dumps/onnx_export.txt", export_without_memory);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(structure_of_files),
-        cmocka_unit_test(what_nodes_mean),
-        cmocka_unit_test(imports_and_refusals),
-        cmocka_unit_test(exports),
+        cmocka_unit_test(structure_of_files),   cmocka_unit_test(what_nodes_mean),
+        cmocka_unit_test(imports_and_refusals), cmocka_unit_test(exports),
+        cmocka_unit_test(without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
