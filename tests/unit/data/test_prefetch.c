@@ -2,6 +2,9 @@
 /* Batches through the queue are those of the batcher; position, early end and failures; threads (TSan). */
 #include "data_fixture.h"
 
+#include <dirent.h>
+#include <signal.h>
+
 #include "data/batch/prefetch.h"
 
 #include "oom.h"
@@ -127,8 +130,12 @@ static void test_failure(void **state)
             sl_batch_destroy(batch);
         } else {
             failed++;
-            for (int again = 0; again < 2; again++)
+            for (int again = 0; again < 2; again++) {
+                err.message[0] = '\0';
                 assert_int_equal(sl_prefetch_next(prefetch, &batch, &err), first);
+                assert_int_equal(err.code, first);
+                assert_non_null(strstr(err.message, "no memory"));
+            }
         }
         sl_prefetch_destroy(prefetch);
     }
@@ -137,13 +144,72 @@ static void test_failure(void **state)
     data_close(&o);
 }
 
+/* Threads of this process that take SIGINT. */
+static int count_takers(void)
+{
+    int takers = 0;
+    DIR *threads = opendir("/proc/self/task");
+    assert_non_null(threads);
+    for (const struct dirent *thread; (thread = readdir(threads)) != NULL;) {
+        char path[300], line[200];
+        unsigned long long blocked = 0;
+        snprintf(path, sizeof path, "/proc/self/task/%s/status", thread->d_name);
+        FILE *status = thread->d_name[0] == '.' ? NULL : fopen(path, "r");
+        while (status && fgets(line, sizeof line, status))
+            if (sscanf(line, "SigBlk: %llx", &blocked) == 1)
+                takers += !(blocked >> (SIGINT - 1) & 1);
+        if (status)
+            fclose(status);
+    }
+    closedir(threads);
+    return takers;
+}
+
+/* Signals go to the main program's threads, and those still take them. */
+static void test_signals(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_prefetch *prefetch;
+    sigset_t before, now;
+    const int takers = count_takers();
+    pthread_sigmask(SIG_BLOCK, NULL, &before);
+    assert_int_equal(sl_prefetch_create(batcher, 2, &prefetch, NULL), SEQLSTM_OK);
+    pthread_sigmask(SIG_BLOCK, NULL, &now);
+    for (int number = 1; number < SIGRTMIN; number++)
+        assert_int_equal(sigismember(&now, number), sigismember(&before, number));
+    sl_batch_destroy(next(prefetch)); /* it runs */
+    assert_int_equal(count_takers(), takers);
+    sl_prefetch_destroy(prefetch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
+/* The time that all batches were waited for. */
+static void test_waits_add_up(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+    struct sl_prefetch *prefetch;
+    int64_t before = 0;
+    assert_int_equal(sl_prefetch_create(batcher, 0, &prefetch, NULL), SEQLSTM_OK);
+    for (int i = 0; i < 40; i++) {
+        sl_batch_destroy(next(prefetch));
+        assert_true(sl_prefetch_get_wait_ns(prefetch) > before);
+        before = sl_prefetch_get_wait_ns(prefetch);
+    }
+    sl_prefetch_destroy(prefetch);
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_batches),
-        cmocka_unit_test(test_position),
-        cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_same_batches), cmocka_unit_test(test_position), cmocka_unit_test(test_early_end),
+        cmocka_unit_test(test_failure),      cmocka_unit_test(test_signals),  cmocka_unit_test(test_waits_add_up),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A text through the token cache that is read and written in several blocks: the same records, tokens and counts as
- * without the cache, and a file that is found whole the next time. */
+ * without the cache, and a file that is found whole the next time. Of what several threads find wrong, the first in the
+ * text is told. */
 #include "data_fixture.h"
 
 #include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "data/dataset/dataset_private.h"
+#include "data/read/token_cache.h"
+#include "oom.h"
 
 #define LARGE                                                                                                          \
     "type: text, train: {file: large.txt}, valid: {split: 0.25}, tokenizer: {type: whitespace, specials: [unk, "       \
@@ -85,8 +90,204 @@ static void a_text_of_many_blocks_is_the_same(void **state)
     data_close(&plain);
 }
 
+enum { CHUNK = 1 << 16, CHUNKS = 8 };
+
+static const struct sl_tokenizer words = {.type = SL_TOKENIZER_WHITESPACE, .min_count = 1};
+
+static seqlstm_status open_cache(const char *name, int threads, int64_t chunk, struct sl_token_file **out,
+                                 struct seqlstm_error *err)
+{
+    char text[160], folder[160];
+    snprintf(text, sizeof text, "%s/%s", data_folder, name);
+    snprintf(folder, sizeof folder, "%s/cache", data_folder);
+    const struct sl_token_cache_request request = {
+        .text_path = text, .tokenizer = &words, .folder = folder, .threads = threads, .chunk_bytes = chunk};
+    return sl_token_cache_open(&request, out, err);
+}
+
+/* The first chunk's is found last, since it stands at the chunk's end, the others at the beginning of theirs. */
+static void the_first_of_several_errors_is_told(void **state)
+{
+    (void)state;
+    char *text = malloc(CHUNKS * CHUNK), expected[80];
+    assert_non_null(text);
+    memset(text, 'a', CHUNKS * CHUNK);
+    for (int at = 63; at < CHUNKS * CHUNK; at += 64)
+        text[at] = at % 1024 == 1023 ? '\n' : ' ';
+    text[CHUNK - 100] = '\xFF';
+    for (int chunk = 1; chunk < CHUNKS; chunk++)
+        text[chunk * CHUNK + 4] = chunk % 2 ? '\xFE' : '\0';
+    data_write_bytes("wrong.txt", text, CHUNKS * CHUNK);
+    free(text);
+    snprintf(expected, sizeof expected, "wrong.txt:%d: byte 0xff at offset %d ", CHUNK / 1024, CHUNK - 100);
+    for (int time = 0; time < 60; time++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_token_file *file = NULL;
+        assert_int_equal(open_cache("wrong.txt", 2 + time % 3, CHUNK, &file, &err), SEQLSTM_CORRUPT_DATA);
+        assert_null(file);
+        if (!strstr(err.message, expected))
+            fail_msg("\"%s\", expected \"%s\" in it", err.message, expected);
+    }
+}
+
+/* A write that a signal interrupts, or that writes a part, goes on where it was. */
+static void interrupted_writes_go_on(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_token_file *file = NULL;
+    uint64_t expected = 0;
+    int interrupted = 0;
+    data_write("words.txt", "one two three\nfour five\n\ntwo two one\n");
+    for (int n = 0;; n++) {
+        char command[200];
+        if (n > 0)
+            io_fail_at(n, EINTR, n % 2 ? 3 : -1);
+        const seqlstm_status status = open_cache("words.txt", 1, 8, &file, &err);
+        const bool fails = n > 0 && io_disarm();
+        if (status == SEQLSTM_OK) {
+            const uint64_t crc = sl_token_file_get_header(file)->body_crc64;
+            expected = n > 0 ? expected : crc;
+            assert_true(crc == expected);
+            assert_int_equal(sl_token_file_get_header(file)->tokens, 8);
+            sl_token_file_close(file);
+            interrupted += fails;
+        } else if (!fails || status != SEQLSTM_IO) { /* only what makes the file last and puts it in place may fail */
+            fail_msg("call %d: %s", n, err.message);
+        }
+        snprintf(command, sizeof command, "rm -r '%s/cache'", data_folder);
+        assert_int_equal(system(command), 0);
+        if (n > 0 && !fails)
+            break;
+    }
+    assert_true(interrupted > 10);
+}
+
+/* Where the cache cannot be, the text is read as it is, and the reason is told. */
+static void without_a_place_for_the_cache(void **state)
+{
+    (void)state;
+    char folder[160];
+    struct sl_buf text = {0};
+    for (int line = 0; line < LINES; line++)
+        sl_buf_printf(&text, "a b%d\n", line % 7);
+    data_write_bytes("large.txt", text.data, text.length_bytes);
+    data_write("file", "no folder");
+    snprintf(folder, sizeof folder, "%s/file", data_folder);
+    setenv("SEQLSTM_CACHE", folder, 1);
+    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
+    struct data_open o = data_open_train(LARGE, MODEL_LM, "task: language_model");
+    unsetenv("SEQLSTM_CACHE_LEAST");
+    unsetenv("SEQLSTM_CACHE");
+    assert_null(o.train->token_file);
+    assert_int_equal(o.train->records, LINES * 3 / 4);
+    assert_non_null(sl_dataset_find_cache_problem(o.train));
+    assert_non_null(strstr(sl_dataset_find_cache_problem(o.train), folder));
+    data_close(&o);
+    sl_buf_deinit(&text);
+}
+
+/* Of tokens that occur as often, the one that another one begins with comes first, as without the cache. */
+static void beginnings_of_tokens_come_first(void **state)
+{
+    (void)state;
+    char folder[160];
+    data_write("large.txt", "abc ab b abcd a\nabcd a abc ba ab b\nba\n\nx\n");
+    struct data_open plain = data_open_train(LARGE, MODEL_LM, "task: language_model");
+    snprintf(folder, sizeof folder, "%s/cache", data_folder);
+    setenv("SEQLSTM_CACHE", folder, 1);
+    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
+    struct data_open cached = data_open_train(LARGE, MODEL_LM, "task: language_model");
+    unsetenv("SEQLSTM_CACHE_LEAST");
+    unsetenv("SEQLSTM_CACHE");
+    assert_non_null(cached.train->token_file);
+    assert_true(
+        sl_vocabulary_is_same(sl_data_state_find_vocabulary(plain.state), sl_data_state_find_vocabulary(cached.state)));
+    data_close(&cached);
+    data_close(&plain);
+}
+
+/* A change at the end of a large text that leaves its size and its time as they were. */
+static void a_change_at_the_end_is_noticed(void **state)
+{
+    (void)state;
+    enum { BYTES = 200000 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_token_file *file = NULL;
+    char *text = malloc(BYTES), path[160];
+    uint64_t before = 0;
+    assert_non_null(text);
+    for (int at = 0; at < BYTES; at++)
+        text[at] = at % 5 == 4 ? ' ' : 'a';
+    snprintf(path, sizeof path, "%s/long.txt", data_folder);
+    for (int time = 0; time < 2; time++) {
+        const struct timespec times[2] = {{.tv_sec = 1000000}, {.tv_sec = 1000000}};
+        text[BYTES - 2] = time ? 'b' : 'a';
+        data_write_bytes("long.txt", text, BYTES);
+        assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+        assert_int_equal(open_cache("long.txt", 1, 0, &file, &err), SEQLSTM_OK);
+        assert_true(sl_token_file_get_header(file)->body_crc64 != before);
+        before = sl_token_file_get_header(file)->body_crc64;
+        sl_token_file_close(file);
+    }
+    free(text);
+}
+
+/* What can be opened, but not read. */
+static void a_folder_is_no_text(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_token_file *file = NULL;
+    assert_int_equal(open_cache(".", 1, 0, &file, &err), SEQLSTM_IO);
+    assert_int_equal(err.native_code, EISDIR);
+    assert_null(file);
+}
+
+/* Training data in the cache: NO_MEMORY, or the whole. (What the C library allocates for itself never fails here.) */
+static void training_data_without_memory(void **state)
+{
+    (void)state;
+    char folder[160], command[200];
+    data_write("large.txt", "a b\nc\n\nb a d\ne\n");
+    struct sl_model *model = data_model(LARGE, MODEL_LM, "task: language_model");
+    snprintf(folder, sizeof folder, "%s/cache", data_folder);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    setenv("SEQLSTM_CACHE", folder, 1);
+    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_dataset *train = NULL;
+        struct sl_data_state *fitted = NULL;
+        if (n % 2) /* made, or found */
+            assert_int_equal(system(command), 0);
+        oom_fail_at(n);
+        const seqlstm_status status = sl_dataset_open_train(model, &train, &fitted, &err);
+        const bool fails = oom_disarm();
+        if (status != SEQLSTM_OK && !(fails && status == SEQLSTM_NO_MEMORY))
+            fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(train != NULL, status == SEQLSTM_OK);
+        sl_dataset_close(train);
+        sl_data_state_destroy(fitted);
+        if (!fails && n % 2)
+            break;
+    }
+    unsetenv("SEQLSTM_CACHE_LEAST");
+    unsetenv("SEQLSTM_CACHE");
+    sl_model_destroy(model);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_text_of_many_blocks_is_the_same)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_text_of_many_blocks_is_the_same),
+        cmocka_unit_test(the_first_of_several_errors_is_told),
+        cmocka_unit_test(interrupted_writes_go_on),
+        cmocka_unit_test(without_a_place_for_the_cache),
+        cmocka_unit_test(beginnings_of_tokens_come_first),
+        cmocka_unit_test(a_change_at_the_end_is_noticed),
+        cmocka_unit_test(a_folder_is_no_text),
+        cmocka_unit_test(training_data_without_memory),
+    };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -138,6 +138,25 @@ static int64_t load_vectors(const char *text, float *table, struct seqlstm_error
     return status == SEQLSTM_OK ? found : -1;
 }
 
+/* What cannot be opened, or opened but not read. */
+static void test_no_vectors(void **state)
+{
+    (void)state;
+    static const struct sl_vocabulary_entry words[] = {{"a", 1, 1}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_vocabulary *vocabulary = NULL;
+    float table[2];
+    int64_t found = -1;
+    assert_int_equal(sl_vocabulary_create(words, 1, NULL, &vocabulary, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_word_vectors_load("/dev/null/none", vocabulary, 2, table, &found, &err), SEQLSTM_IO);
+    assert_int_equal(sl_word_vectors_load("/no/such file", vocabulary, 2, table, &found, &err), SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(err.message, "cannot open `/no/such file`: "));
+    assert_int_equal(sl_word_vectors_load("/", vocabulary, 2, table, &found, &err), SEQLSTM_IO);
+    assert_non_null(strstr(err.message, "cannot read `/`: "));
+    assert_int_equal(found, -1);
+    sl_vocabulary_destroy(vocabulary);
+}
+
 static void test_vectors(void **state)
 {
     (void)state;
@@ -179,7 +198,7 @@ static void test_vectors(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_vectors), cmocka_unit_test(test_edges),
-                                       cmocka_unit_test(test_numbers)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_vectors), cmocka_unit_test(test_vectors),
+                                       cmocka_unit_test(test_edges), cmocka_unit_test(test_numbers)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -340,18 +340,21 @@ static void what_a_decoder_has_written_is_counted(void **state)
     for (size_t c = 0; c < CONFIGS; c++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         struct sl_decoder *decoder = NULL;
-        int64_t tokens = 0, ends = 0;
+        int64_t tokens = 0, ends = 0, ns = 0;
         team.request.config = &configs[c];
         ok(sl_decoder_create(&team.request, &decoder, &err), &err);
         for (int32_t record = 0; record < B; record++) {
             struct sl_batch *batch = make_sources(&record, 1);
             ok(sl_decoder_run(decoder, batch, &err), &err);
+            assert_true(record == 0 || sl_decoder_get_totals(decoder).ns > ns); /* of all runs */
+            ns = sl_decoder_get_totals(decoder).ns - 1;
             const struct sl_hypothesis best = sl_decoder_get_result(decoder, 0, 0);
             tokens += best.count;
             ends += best.ended;
             sl_batch_destroy(batch);
         }
         struct sl_decoder_totals totals = sl_decoder_get_totals(decoder);
+        assert_true(totals.ns > ns);
         assert_int_equal(totals.sequences, B);
         assert_int_equal(totals.tokens, tokens + ends);
         assert_true(totals.rows >= totals.tokens);

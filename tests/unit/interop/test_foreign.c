@@ -41,7 +41,8 @@ static const struct {
     {ZIP("\x10", "archive/data.pkl"), 46, "a file of PyTorch"},
     {ZIP("\1", ""), 30, NULL},
     {"PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\5\1\0\0long/name.npy", 43,
-     "an archive of NumPy"}, /* 261 bytes */
+     "an archive of NumPy"},                                                                            /* 261 bytes */
+    {"PK\3\4\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\377\0\0long/name", 39, "a file of PyTorch"}, /* 65280 */
     {"PK\5\6", 4, NULL},
     {"\x10\0\0\0\0\0\0\0{}", 10, NULL},
 };

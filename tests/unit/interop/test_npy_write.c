@@ -10,6 +10,7 @@
 
 #include "data/read/npy.h"
 #include "interop/npy_write.h"
+#include "oom.h"
 
 static void headers_are_read_back(void **state)
 {
@@ -45,8 +46,28 @@ static void headers_are_read_back(void **state)
     }
 }
 
+/* A header is whole, or the buffer says that it is not. */
+static void headers_without_memory(void **state)
+{
+    (void)state;
+    static const int64_t shape[] = {3, 2};
+    for (int n = 1;; n++) {
+        struct sl_buf buf = {0};
+        oom_fail_at(n);
+        sl_npy_append_header(&buf, 2, shape);
+        const bool fails = oom_disarm();
+        assert_int_equal(buf.failed, fails);
+        sl_buf_deinit(&buf);
+        if (!fails)
+            break;
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(headers_are_read_back)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(headers_are_read_back),
+        cmocka_unit_test(headers_without_memory),
+    };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 #include "interop/import/onnx_external.h"
 #include "interop/protobuf.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 
 enum { BYTES = 6 };
@@ -145,6 +146,52 @@ static void test_what_is_no_place(void **state)
     }
 }
 
+/* The longest name that a file can have, and one more. */
+static void test_long_names(void **state)
+{
+    enum { LONGEST = 255 };
+    char name[LONGEST + 2];
+    (void)state;
+    for (int length = LONGEST; length <= LONGEST + 1; length++) {
+        struct sl_onnx_external *list = NULL;
+        const unsigned char *data;
+        size_t bytes;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        memset(name, 'n', sizeof name);
+        name[length] = '\0';
+        const seqlstm_status status = read_place(&list, name, NULL, NULL, &data, &bytes, &err);
+        assert_int_equal(status, length == LONGEST ? SEQLSTM_NOT_FOUND : SEQLSTM_CORRUPT_DATA);
+        sl_onnx_external_free(list);
+    }
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    write_file("w.bin", numbers);
+    for (int n = 1;; n++) {
+        struct sl_onnx_external *list = NULL;
+        struct sl_buf tensor = {0};
+        const unsigned char *data;
+        size_t bytes = 0;
+        char path[256];
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        add_entry(&tensor, "location", "w.bin");
+        snprintf(path, sizeof path, "%s", scratch_path("m.onnx"));
+        const struct sl_protobuf_field field = {
+            .is_bytes = true, .data = (const unsigned char *)sl_buf_text(&tensor), .bytes = tensor.length_bytes};
+        oom_fail_at(n);
+        const seqlstm_status status = sl_onnx_external_read(&list, path, &field, &data, &bytes, &err);
+        const bool fails = oom_disarm();
+        assert_int_equal(status, fails ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        assert_int_equal(list != NULL, !fails);
+        sl_onnx_external_free(list);
+        sl_buf_deinit(&tensor);
+        if (!fails)
+            break;
+    }
+}
+
 /* Behind each of the keys, a field is cut off. */
 static void test_entries_that_are_cut_off(void **state)
 {
@@ -184,10 +231,9 @@ static void test_entries_that_are_cut_off(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_what_is_no_place),
-        cmocka_unit_test(test_entries_that_are_cut_off),
+        cmocka_unit_test(test_places),           cmocka_unit_test(test_files),
+        cmocka_unit_test(test_what_is_no_place), cmocka_unit_test(test_long_names),
+        cmocka_unit_test(test_no_memory),        cmocka_unit_test(test_entries_that_are_cut_off),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The safetensors format: what is written comes back, and what is not one is refused with a reason. */
+#include <dirent.h>
 #include <errno.h>
 #include <math.h>
 #include <setjmp.h>
@@ -411,6 +412,46 @@ static void failing_writes_leave_the_old_file(void **state)
     free(want);
 }
 
+static int count_files(void)
+{
+    int count = 0;
+    DIR *files = opendir(scratch_folder);
+    assert_non_null(files);
+    while (readdir(files))
+        count++;
+    closedir(files);
+    return count;
+}
+
+/* The same with arrays that are written at once, while the file is made. */
+static void failing_writes_of_large_arrays(void **state)
+{
+    (void)state;
+    enum { ELEMS = 50000 };
+    float *values = calloc(ELEMS, sizeof *values);
+    const struct sl_safetensors_entry entries[] = {
+        {.name = "a", .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {ELEMS}, .data = values},
+        {.name = "b", .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {ELEMS}, .data = values}};
+    const struct sl_safetensors_content content = {entries, 2, NULL, 0, true};
+    const char *path = scratch_path("large");
+    const int before = count_files();
+    int failures = 0;
+    for (int fault = 1;; fault++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        unlink(path);
+        io_fail_at(fault, ENOSPC, fault % 2 ? 1000 : -1);
+        const seqlstm_status status = sl_safetensors_write(path, &content, &err);
+        const bool fails = io_disarm();
+        assert_int_equal(status, fails ? SEQLSTM_IO : SEQLSTM_OK);
+        assert_int_equal(count_files(), before + sl_file_exists(path));
+        failures += !sl_file_exists(path);
+        if (!fails)
+            break;
+    }
+    assert_true(failures > 3);
+    free(values);
+}
+
 static void failing_allocations(void **state)
 {
     (void)state;
@@ -452,6 +493,7 @@ int main(void)
         cmocka_unit_test(names_that_stand_twice),
         cmocka_unit_test(checksums_of_others),
         cmocka_unit_test(failing_writes_leave_the_old_file),
+        cmocka_unit_test(failing_writes_of_large_arrays),
         cmocka_unit_test(failing_allocations),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
