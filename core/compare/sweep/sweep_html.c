@@ -31,6 +31,7 @@ static void put_candidate(struct sl_buf *out, const struct sl_sweep_candidate *c
     struct sl_buf text = {0};
     sl_sweep_print_candidate(candidate, &text);
     sl_html_append_text(out, sl_buf_text(&text));
+    out->failed = out->failed || text.failed;
     sl_buf_deinit(&text);
 }
 
@@ -39,6 +40,7 @@ static void put_sentence(struct sl_buf *out, const struct sl_sweep_report *repor
     struct sl_buf text = {0};
     sl_sweep_print_sentence(report, &text);
     sl_html_append_text(out, sl_buf_text(&text));
+    out->failed = out->failed || text.failed;
     sl_buf_deinit(&text);
 }
 
@@ -267,6 +269,7 @@ static void put_loan(const struct sl_sweep_candidate *candidate, int32_t l, stru
     sl_buf_append_text(out, "<p>");
     sl_html_append_text(out, sl_buf_text(&text));
     sl_buf_append_text(out, "</p>\n");
+    out->failed = out->failed || text.failed;
     sl_buf_deinit(&text);
 }
 

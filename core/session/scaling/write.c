@@ -133,6 +133,7 @@ void sl_scaling_write_table(const struct sl_scaling_report *report, struct sl_bu
             snprintf(cells[r + 1][k], sizeof cells[0][0], "%s", r < 0 ? titles[k] : sl_buf_text(&cell));
             const int width = snprintf(NULL, 0, "%s", cells[r + 1][k]);
             widths[k] = width > widths[k] ? width : widths[k];
+            out->failed = out->failed || cell.failed;
             sl_buf_deinit(&cell);
         }
     for (int32_t r = 0; r <= report->count; r++) {
@@ -271,5 +272,6 @@ void sl_scaling_write_page(const struct sl_scaling_report *report, struct sl_buf
     }
     sl_buf_append_text(out, "</table></div>\n");
     sl_html_end_page(out);
+    out->failed = out->failed || sources.failed;
     sl_buf_deinit(&sources);
 }
