@@ -238,11 +238,11 @@ _Noreturn void cli_trap_end(const char *what, const void *caller);
 /* Prints the diagnostics (if any) to stderr, and forgets them. */
 void cli_show_diagnostics(const struct cli_context *cli);
 int cli_get_exit(seqlstm_status status);
-/* Writes a text to stdout; prints an error and returns false if that fails (a full disk). */
-bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
+/* Writes a text to stdout. Prints an error and returns its exit status if that fails: no memory, a full disk. */
+int cli_write_out(const struct cli_context *cli, const struct sl_buf *buf);
 /* Writes the buffer to a file and releases it; prints an error if that fails. */
 int cli_write_file(const struct cli_context *cli, const char *path, struct sl_buf *buf);
-/* Writes a JSON value to stdout and frees it (NULL: out of memory); CLI_OK or CLI_FAILURE. */
+/* Writes a JSON value to stdout and frees it (NULL: out of memory). Returns the exit status. */
 int cli_write_json(const struct cli_context *cli, struct json_t *root);
 void cli_print_help(const struct cli_command *command, FILE *out);
 void cli_print_overview(FILE *out);

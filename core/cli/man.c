@@ -44,6 +44,7 @@ static void append_title(struct sl_buf *out, const struct cli_command *command)
     struct sl_buf name = {0};
     if (command)
         append_page_name(&name, command);
+    out->failed = out->failed || name.failed;
     sl_buf_append_text(out, ".TH ");
     for (const char *p = command ? sl_buf_text(&name) : "seqlstm"; *p; p++)
         sl_buf_append_char(out, (char)toupper((unsigned char)*p));
@@ -125,6 +126,7 @@ static void write_overview(struct sl_buf *out)
         struct sl_buf name = {0};
         append_page_name(&name, *command);
         append_text(out, sl_buf_text(&name), sl_buf_text_bytes(&name));
+        out->failed = out->failed || name.failed;
         sl_buf_deinit(&name);
         sl_buf_append_text(out, " (1)\n");
         append_line(out, (*command)->summary);

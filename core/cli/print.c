@@ -216,13 +216,13 @@ void cli_show_diagnostics(const struct cli_context *cli)
     sl_diagnostics_forget(cli->diagnostics);
 }
 
-bool cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
+int cli_write_out(const struct cli_context *cli, const struct sl_buf *buf)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status =
         buf->failed ? seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the output")
                     : cli_put_text(sl_buf_text(buf), buf->length_bytes, true, &err);
-    return status == SEQLSTM_OK || cli_fail(cli, status, &err) == CLI_OK;
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(cli, status, &err);
 }
 
 int cli_write_file(const struct cli_context *cli, const char *path, struct sl_buf *buf)
@@ -262,7 +262,7 @@ int cli_write_json(const struct cli_context *cli, struct json_t *root)
     struct sl_buf buf = {0};
     if (!sl_json_append_tree(&buf, root, 0))
         buf.failed = true;
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &buf);
     sl_buf_deinit(&buf);
     return code;
 }

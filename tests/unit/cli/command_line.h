@@ -6,9 +6,12 @@
 #include "captured.h"
 
 #include "cli/cli.h"
+#include "oom.h"
 
 static struct sl_buf out, noted; /* all of it; and what the layers below were asked for */
 static bool command_color;
+static bool loses_memory;         /* run: each line without one of its allocations, and nothing is noted */
+static void (*before_each)(void); /* NULL: nothing is to be done before a line runs */
 
 static inline void write_log(void *context, enum sl_log_level level, const char *message)
 {
@@ -26,20 +29,36 @@ static inline const struct cli_command *find_named(char *const *words, int count
     return command ? command : cli_find_command(words[0]);
 }
 
-/* Runs a command line, whose words are separated by blanks, and notes all that it does. */
-static inline void run(const char *line)
+/* What a command line did. */
+struct ended {
+    struct sl_buf errors, written;
+    int code;
+};
+
+static inline void ended_deinit(struct ended *ended)
+{
+    sl_buf_deinit(&ended->errors);
+    sl_buf_deinit(&ended->written);
+}
+
+/* Runs a command line, whose words are separated by blanks. With `fails` > 0 its allocation of that number fails;
+ * *out_failed: whether there were so many. */
+static inline struct ended run_failing(const char *line, int fails, bool *out_failed)
 {
     enum { WORDS = 100 };
     static struct sl_interrupt interrupt;
     char *text = strdup(line), *words[WORDS], *rest = NULL;
     int count = 0, used;
     struct cli_context cli = {.interrupt = &interrupt, .color = command_color};
-    struct sl_buf errors = {0}, written = {0};
+    struct ended ended = {.code = CLI_OK};
     for (char *word = strtok_r(text, " ", &rest); word && count < WORDS; word = strtok_r(NULL, " ", &rest))
         words[count++] = word;
     cli.command = find_named(words, count, &used);
     assert_non_null(cli.command);
     assert_int_equal(sl_diagnostics_create(&cli.diagnostics, NULL), SEQLSTM_OK);
+    if (before_each)
+        before_each();
+    sl_buf_deinit(&noted);
     noted = (struct sl_buf){0};
     capture_begin();
     int code = cli_parse(&cli, count - used, words + used);
@@ -54,30 +73,65 @@ static inline void run(const char *line)
     const int before = dup(STDOUT_FILENO);
     fflush(stdout);
     assert_true(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
+    if (fails > 0)
+        oom_fail_at(fails);
     if (code == CLI_OK)
         code = cli.command->run(&cli);
+    if (fails > 0)
+        *out_failed = oom_disarm();
     fflush(stdout);
     assert_true(dup2(before, STDOUT_FILENO) >= 0);
     close(before);
     cli_clear_line();
-    capture_end(&errors);
+    capture_end(&ended.errors);
     rewind(file);
     for (int c; (c = fgetc(file)) != EOF;)
-        sl_buf_append_char(&written, (char)c);
+        sl_buf_append_char(&ended.written, (char)c);
     fclose(file);
-    sl_buf_printf(&out, "$ seqlstm %s\n%s%s", line, sl_buf_text(&noted), sl_buf_text(&written));
-    for (const char *at = sl_buf_text(&errors); *at; at++)
-        sl_buf_printf(&out, "%s%.*s", at == sl_buf_text(&errors) || at[-1] == '\n' ? "! " : "", 1,
+    cli_release(&cli);
+    free(text);
+    ended.code = code;
+    return ended;
+}
+
+/* Runs a command line once for each of its allocations, which fails. It then ends as one without memory, or as it does
+ * anyway; nothing is missing in what a success writes. */
+static inline void run_without_memory(const char *line)
+{
+    struct ended whole = run_failing(line, 0, NULL);
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        struct ended now = run_failing(line, n, &failed);
+        const bool whole_out =
+            now.written.length_bytes == whole.written.length_bytes &&
+            memcmp(sl_buf_text(&now.written), sl_buf_text(&whole.written), whole.written.length_bytes) == 0;
+        const bool same = now.code == whole.code && (now.code != CLI_OK || whole_out);
+        if (!same && (!failed || now.code != CLI_NO_MEMORY))
+            fail_msg("%s: without allocation %d: exit %d, not %d, and on stdout:\n%s\ninstead of:\n%s\nstderr:\n%s",
+                     line, n, now.code, whole.code, sl_buf_text(&now.written), sl_buf_text(&whole.written),
+                     sl_buf_text(&now.errors));
+        ended_deinit(&now);
+    }
+    ended_deinit(&whole);
+}
+
+/* Runs a command line and notes all that it does. */
+static inline void run(const char *line)
+{
+    if (loses_memory) {
+        run_without_memory(line);
+        return;
+    }
+    struct ended ended = run_failing(line, 0, NULL);
+    sl_buf_printf(&out, "$ seqlstm %s\n%s%s", line, sl_buf_text(&noted), sl_buf_text(&ended.written));
+    for (const char *at = sl_buf_text(&ended.errors); *at; at++)
+        sl_buf_printf(&out, "%s%.*s", at == sl_buf_text(&ended.errors) || at[-1] == '\n' ? "! " : "", 1,
                       *at == '\r'     ? "^"
                       : *at == '\033' ? "~"
                                       : at);
-    sl_buf_printf(&out, "%sexit %d\n", errors.length_bytes && errors.data[errors.length_bytes - 1] != '\n' ? "\n" : "",
-                  code);
-    cli_release(&cli);
-    sl_buf_deinit(&noted);
-    sl_buf_deinit(&errors);
-    sl_buf_deinit(&written);
-    free(text);
+    const size_t bytes = ended.errors.length_bytes;
+    sl_buf_printf(&out, "%sexit %d\n", bytes && ended.errors.data[bytes - 1] != '\n' ? "\n" : "", ended.code);
+    ended_deinit(&ended);
 }
 
 #endif

@@ -67,7 +67,7 @@ static void eval_answers(double loss, double accuracy)
     sl_buf_printf(&out, "== loss %g, accuracy %g\n", loss, accuracy);
 }
 
-static void test_eval(void **state)
+static void run_all(void)
 {
     static const char *const lines[] = {
         "eval m",
@@ -82,10 +82,6 @@ static void test_eval(void **state)
         "eval m --input in.csv --split test",
         "eval m --input none.csv",
     };
-    (void)state;
-    cli_set_commands(cli_commands);
-    assert_int_equal(chdir(scratch_folder), 0);
-    assert_int_equal(sl_file_write("in.csv", "a\n", 2, NULL), SEQLSTM_OK);
     eval_answers(1.23456789, 0.75);
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
@@ -104,14 +100,35 @@ static void test_eval(void **state)
     run("eval m --input in.csv");
     answer.status = SEQLSTM_CORRUPT_DATA;
     run("eval m");
+}
+
+static void test_eval(void **state)
+{
+    (void)state;
+    cli_set_commands(cli_commands);
+    assert_int_equal(chdir(scratch_folder), 0);
+    assert_int_equal(sl_file_write("in.csv", "a\n", 2, NULL), SEQLSTM_OK);
+    run_all();
     golden_expect("reports/evaluations.txt", "$ ", sl_buf_text(&out));
     sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
+}
+
+static void test_without_memory(void **state)
+{
+    (void)state;
+    memset(&answer, 0, sizeof answer);
+    loses_memory = true;
+    run_all();
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

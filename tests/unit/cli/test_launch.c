@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "cli/restart.h"
+#include "oom.h"
 #include "scratch.h"
 
 /* How often this rank was started before. */
@@ -160,6 +161,20 @@ static void test_a_resume_has_the_flags_that_it_takes(void **state)
     }
 }
 
+static void test_without_memory(void **state)
+{
+    static const struct cli_flag set = {.name = "set"};
+    struct cli_context cli = {.command = &command, .values = {.items = {{&set, "a=b", false}}, .count = 1}};
+    (void)state;
+    oom_fail_at(1);
+    char **arguments = cli_make_resume(&cli, "runs/a");
+    assert_true(oom_disarm() && arguments == NULL);
+    oom_fail_at(1);
+    const int code = cli_launch_ranks(&cli, 2, 0); /* starts none */
+    assert_true(oom_disarm());
+    assert_int_equal(code, CLI_NO_MEMORY);
+}
+
 /* ---- the folder of the run ----------------------------------------------------------------------------------------
  */
 
@@ -258,6 +273,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_a_killed_rank_is_named),
         cmocka_unit_test(test_restarts_are_counted_down),
         cmocka_unit_test(test_a_resume_has_the_flags_that_it_takes),
+        cmocka_unit_test(test_without_memory),
         cmocka_unit_test(test_a_folder_is_told_once),
         cmocka_unit_test(test_ranks_of_a_divided_training),
     };

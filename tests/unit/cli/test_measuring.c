@@ -200,7 +200,8 @@ seqlstm_status __wrap_sl_session_quantize(struct sl_session *session, const stru
     sl_buf_printf(&noted, "quantizes within %g%s\n", request->bound, request->force ? ", or beyond" : "");
     *result = answer.quantize;
     result->layers = calloc((size_t)answer.quantize.count, sizeof *result->layers);
-    assert_non_null(result->layers);
+    if (result->layers == NULL)
+        return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, "a.c", 1, "no memory");
     memcpy(result->layers, answer.quantize.layers, (size_t)answer.quantize.count * sizeof *result->layers);
     return give(err);
 }
@@ -509,22 +510,38 @@ static void test_plan_of_ranks(void **state)
     answer.status = SEQLSTM_OK;
 }
 
-static void test_as_a_whole(void **state)
+static void run_all(void **state)
 {
     answer.cores = 4;
-    cli_set_commands(cli_commands);
     test_ab(state);
     test_bench(state);
     test_quantize(state);
     test_plan_of_ranks(state);
+}
+
+static void test_as_a_whole(void **state)
+{
+    cli_set_commands(cli_commands);
+    run_all(state);
     golden_expect("reports/measuring.txt", "$ ", sl_buf_text(&out));
     sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
+}
+
+static void test_without_memory(void **state)
+{
+    memset(&answer, 0, sizeof answer);
+    loses_memory = true;
+    run_all(state);
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_a_whole),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

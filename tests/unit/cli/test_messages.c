@@ -6,6 +6,8 @@
 #include <math.h>
 
 #include "cli/cli.h"
+#include "cli/commands.h"
+#include "oom.h"
 
 static const struct cli_flag flags[] = {
     {.name = "number", .letter = 'n', .argument = "N", .env = "CLI_TEST_NUMBER", .help = ""},
@@ -395,6 +397,27 @@ static void test_command_lines_that_are_refused(void **state)
                    "error[E0601]: `seqlstm try` has no JSON output, so `--json` has no use\n");
 }
 
+/* ---- no memory ---------------------------------------------------------------------------------------------- */
+
+/* A manual page is whole, or it is known that it is not. */
+static void test_no_memory_for_a_manual_page(void **state)
+{
+    const struct cli_command *const pages[] = {NULL, &cli_command_runs_compare};
+    (void)state;
+    cli_set_commands(cli_commands);
+    for (size_t k = 0; k < 2; k++) {
+        bool failed = true;
+        for (int n = 1; failed; n++) {
+            struct sl_buf page = {0};
+            oom_fail_at(n);
+            cli_write_man(pages[k], &page);
+            failed = oom_disarm();
+            assert_int_equal(page.failed, failed);
+            sl_buf_deinit(&page);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -414,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_which_value_counts),
         cmocka_unit_test(test_forms_of_flags),
         cmocka_unit_test(test_command_lines_that_are_refused),
+        cmocka_unit_test(test_no_memory_for_a_manual_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

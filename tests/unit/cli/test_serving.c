@@ -23,7 +23,7 @@ static struct {
     char run[NAME_BYTES], name[NAME_BYTES];
     struct sl_model model;
 } opened[SESSIONS_MOST];
-static int opened_count;
+static int opened_count, closed_count;
 
 static struct {
     seqlstm_status open, run, reopen, bodies, offline, curve;
@@ -97,6 +97,7 @@ const char *__wrap_sl_session_get_folder(const struct sl_session *session)
 
 void __wrap_sl_session_close(struct sl_session *session)
 {
+    closed_count += session != NULL;
     if (session)
         sl_buf_printf(&noted, "closes %d %s\n", get_number(session), opened[get_number(session)].run);
 }
@@ -179,10 +180,11 @@ void __wrap_sl_server_close(struct sl_server *server)
         sl_buf_append_text(&noted, "closes the server\n");
 }
 
-static void try(const char *line)
+/* All that a line has opened are closed. */
+static void forget_sessions(void)
 {
-    opened_count = 0;
-    run(line);
+    assert_int_equal(closed_count, opened_count);
+    opened_count = closed_count = 0;
 }
 
 static void make_tokens(const char *name, int count, const char *text)
@@ -255,10 +257,10 @@ static void test_serve(void **state)
     char line[400];
     (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-        try(lines[k]);
+        run(lines[k]);
     sl_buf_append_text(&out, "== one processor\n");
     answer.cores = 1;
-    try("serve a");
+    run("serve a");
     answer.cores = 4;
     sl_buf_append_text(&out, "== tokens\n");
     assert_int_equal(chdir(scratch_folder), 0);
@@ -270,22 +272,22 @@ static void test_serve(void **state)
     for (size_t k = 0; k < 5; k++) {
         static const char *const names[] = {"some", "short", "empty", "most", "beyond"};
         snprintf(line, sizeof line, "serve a --token-file %s", names[k]);
-        try(line);
+        run(line);
     }
-    try("serve a --token-file some --listen 0.0.0.0");
-    try("serve a --token-file some --no-auth");
-    try("serve a --token-file some --no-auth --listen 0.0.0.0");
+    run("serve a --token-file some --listen 0.0.0.0");
+    run("serve a --token-file some --no-auth");
+    run("serve a --token-file some --no-auth --listen 0.0.0.0");
     sl_buf_append_text(&out, "== a run cannot be opened again\n");
     answer.reopen = SEQLSTM_CORRUPT_DATA;
-    try("serve a b --follow");
+    run("serve a b --follow");
     answer.reopen = SEQLSTM_OK;
     sl_buf_append_text(&out, "== the address is taken\n");
     answer.open = SEQLSTM_IO;
-    try("serve a b");
+    run("serve a b");
     answer.open = SEQLSTM_OK;
     sl_buf_append_text(&out, "== it fails later\n");
     answer.run = SEQLSTM_NO_MEMORY;
-    try("serve a");
+    run("serve a");
     answer.run = SEQLSTM_OK;
 }
 
@@ -383,37 +385,55 @@ static void test_bench(void **state)
     };
     (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-        try(lines[k]);
+        run(lines[k]);
     expect_file("all.csv", "request,2,0.000000,1.000000,7,0,0\n");
     expect_file("own.csv", "request,2,0.000000,1.000000,7,0,0\n");
     expect_file("page.html", "model-of-a");
     sl_buf_append_text(&out, "== one processor\n");
     answer.cores = 1;
-    try("bench a --serve self");
+    run("bench a --serve self");
     seqlstm_status *const failing[] = {&answer.open, &answer.run, &answer.bodies, &answer.offline, &answer.curve};
     for (size_t k = 0; k < sizeof failing / sizeof *failing; k++) {
         sl_buf_printf(&out, "== what fails: %zu\n", k);
         *failing[k] = SEQLSTM_UNAVAILABLE;
-        try("bench a --serve self --requests all.csv");
+        run("bench a --serve self --requests all.csv");
         *failing[k] = SEQLSTM_OK;
     }
 }
 
-static void test_as_a_whole(void **state)
+static void run_all(void **state)
 {
     answer.cores = 4;
     answer.rate = 50;
-    cli_set_commands(cli_commands);
+    before_each = forget_sessions;
     test_serve(state);
     test_bench(state);
+    forget_sessions(); /* those of the last line */
+}
+
+static void test_as_a_whole(void **state)
+{
+    cli_set_commands(cli_commands);
+    run_all(state);
     golden_expect("reports/serving.txt", "$ ", sl_buf_text(&out));
     sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
+}
+
+static void test_without_memory(void **state)
+{
+    memset(&answer, 0, sizeof answer);
+    loses_memory = true;
+    run_all(state);
+    sl_buf_deinit(&out);
+    sl_buf_deinit(&noted);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_as_a_whole),
+        cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -117,9 +117,7 @@ static int report_result(struct state *s, const struct sl_ab_report *report)
         status = sl_ab_report_print_json(report, &out, &err);
     else
         sl_ab_report_print_table(report, &out);
-    int code = status != SEQLSTM_OK          ? cli_fail(s->cli, status, &err)
-               : cli_write_out(s->cli, &out) ? CLI_OK
-                                             : CLI_FAILURE;
+    int code = status != SEQLSTM_OK ? cli_fail(s->cli, status, &err) : cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     if (code != CLI_OK || !report->numeric_ok)
         return code == CLI_OK ? CLI_FAILURE : code;

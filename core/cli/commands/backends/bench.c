@@ -98,9 +98,9 @@ static int report_result(struct state *s, const struct sl_sweep_report *report)
         status = sl_sweep_print_json(report, &out, &err);
     else
         sl_sweep_print_table(report, &out);
-    int code = status != SEQLSTM_OK          ? cli_fail(s->cli, status, &err)
-               : cli_write_out(s->cli, &out) ? write_html(s, report)
-                                             : CLI_FAILURE;
+    int code = status != SEQLSTM_OK ? cli_fail(s->cli, status, &err) : cli_write_out(s->cli, &out);
+    if (code == CLI_OK)
+        code = write_html(s, report);
     sl_buf_deinit(&out);
     return code == CLI_OK && report->failures > 0 ? CLI_FAILURE : code;
 }

@@ -154,9 +154,9 @@ static int print(struct cli_context *cli, const struct sl_curve *curve)
         sl_curve_print_json(curve, &out);
     else
         sl_curve_print_table(curve, &out);
-    const int code = cli_write_out(cli, &out) ? write_html(cli, curve) : CLI_FAILURE;
+    const int code = cli_write_out(cli, &out);
     sl_buf_deinit(&out);
-    return code;
+    return code == CLI_OK ? write_html(cli, curve) : code;
 }
 
 /* ---- the measurement --------------------------------------------------------------------------------------- */

@@ -137,6 +137,8 @@ static int read_claims(struct state *s)
         return cli_fail(s->cli, rc, &err);
     rc = sl_claims_parse(&s->arena, text, &claims, &s->request.claim_count, &err);
     free(text);
+    if (rc == SEQLSTM_NO_MEMORY)
+        return cli_fail(s->cli, rc, &err);
     if (rc != SEQLSTM_OK)
         return cli_usage_error(s->cli, "%s: %s", path, err.message);
     s->request.claims = claims;
@@ -311,12 +313,12 @@ static int finish(struct state *s, const struct sl_conformance_report *report)
         print_summary(report, &out);
     if (s->time_count && !s->cli->json && !cli_has(s->cli, "junit"))
         print_times(s, &out);
-    bool written = cli_write_out(s->cli, &out);
+    const int written = cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     if (sl_conformance_report_get_size(report) == 0)
         return cli_usage_error(s->cli, "no case was selected\n  = help: `--list` prints the names of all cases");
-    if (bad || !written)
-        return CLI_FAILURE;
+    if (bad || written != CLI_OK)
+        return written != CLI_OK ? written : CLI_FAILURE;
     const char *untested = s->request.variant ? sl_conformance_report_find_untested(report) : NULL;
     return untested ? cli_usage_error(s->cli, "`--variant %s`: no case ran: %s", s->request.variant, untested) : CLI_OK;
 }
@@ -326,7 +328,7 @@ static int list(struct state *s)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf out = {0};
     seqlstm_status rc = sl_conformance_list(&s->request, &out, &err);
-    int code = rc != SEQLSTM_OK ? cli_fail(s->cli, rc, &err) : cli_write_out(s->cli, &out) ? CLI_OK : CLI_FAILURE;
+    int code = rc != SEQLSTM_OK ? cli_fail(s->cli, rc, &err) : cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     return code;
 }

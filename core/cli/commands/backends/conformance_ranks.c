@@ -173,9 +173,9 @@ static int list(const struct cli_context *cli)
     for (const struct sl_trial_case *c = sl_trial_cases; c->name; c++)
         if (c->kind != SL_TRIAL_TIMES)
             sl_buf_printf(&out, "%s\n", c->name);
-    const bool written = cli_write_out(cli, &out);
+    const int code = cli_write_out(cli, &out);
     sl_buf_deinit(&out);
-    return written ? CLI_OK : CLI_FAILURE;
+    return code;
 }
 
 /* Loads it once here, so that a plugin that does not load is one message. */

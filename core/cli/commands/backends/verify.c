@@ -79,12 +79,9 @@ static int report_result(struct cli_context *cli, const struct sl_verify_report 
         status = sl_verify_report_print_json(report, &out, &err);
     else
         print_table(report, &out);
-    int code = status != SEQLSTM_OK                    ? cli_fail(cli, status, &err)
-               : !cli_write_out(cli, &out)             ? CLI_FAILURE
-               : sl_verify_report_get_failures(report) ? CLI_FAILURE
-                                                       : CLI_OK;
+    int code = status != SEQLSTM_OK ? cli_fail(cli, status, &err) : cli_write_out(cli, &out);
     sl_buf_deinit(&out);
-    return code;
+    return code == CLI_OK && sl_verify_report_get_failures(report) > 0 ? CLI_FAILURE : code;
 }
 
 static int verify(struct cli_context *cli)

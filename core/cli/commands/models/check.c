@@ -18,7 +18,7 @@ static int write_json(struct cli_context *cli, seqlstm_status status, const stru
     sl_buf_append_text(&buf, ", \"diagnostics\": ");
     if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)
         sl_buf_append_text(&buf, "}\n");
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &buf);
     sl_buf_deinit(&buf);
     return code;
 }

@@ -11,7 +11,7 @@ static const struct cli_flag config_flags[] = {
 
 static int finish(struct cli_context *cli, struct sl_buf *buf, seqlstm_status status, struct seqlstm_error *err)
 {
-    int code = status != SEQLSTM_OK ? cli_fail(cli, status, err) : cli_write_out(cli, buf) ? CLI_OK : CLI_FAILURE;
+    int code = status != SEQLSTM_OK ? cli_fail(cli, status, err) : cli_write_out(cli, buf);
     sl_buf_deinit(buf);
     return code;
 }

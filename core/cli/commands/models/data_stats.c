@@ -239,7 +239,7 @@ static int write_table(struct cli_context *cli, const struct sl_data_stats *stat
         write_lengths(&buf, "source ", source);
     write_lengths(&buf, source ? "target " : "", target);
     write_strategies(&buf, stats, measured);
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &buf);
     sl_buf_deinit(&buf);
     return code;
 }

@@ -80,7 +80,7 @@ static int print_folder(struct cli_context *cli, const struct sl_session *sessio
     } else {
         sl_buf_printf(&line, "%s\n", sl_session_get_folder(session));
     }
-    int code = cli_write_out(cli, &line) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &line);
     sl_buf_deinit(&line);
     return code;
 }

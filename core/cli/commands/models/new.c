@@ -42,8 +42,7 @@ static int make(struct cli_context *cli, scaffold_fn *scaffold, const char *next
         rc = write_schema(folder, &files, &err);
     int code = rc == SEQLSTM_INVALID_CONFIG ? cli_usage_error(cli, "%s", err.message)
                : rc != SEQLSTM_OK           ? cli_fail(cli, rc, &err)
-               : cli_write_out(cli, &files) ? CLI_OK
-                                            : CLI_FAILURE;
+                                            : cli_write_out(cli, &files);
     if (code == CLI_OK)
         cli_note(cli, "next: cd %s && %s", folder, next);
     sl_buf_deinit(&files);

@@ -55,9 +55,8 @@ static int plan(struct cli_context *cli)
     seqlstm_status status = is_run ? plan_run(cli, session, &buf, &err) : plan_model(cli, session, &buf, &err);
     if (status != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
-    else if (!cli_write_out(cli, &buf))
-        code = CLI_FAILURE;
-    else if (!is_run && (status = sl_session_check_container(session, &err)) != SEQLSTM_OK)
+    else if ((code = cli_write_out(cli, &buf)) == CLI_OK && !is_run &&
+             (status = sl_session_check_container(session, &err)) != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
     sl_buf_deinit(&buf);
     sl_session_close(session);

@@ -143,7 +143,7 @@ static int show(struct cli_context *cli, const struct sl_scaling_report *report)
         sl_scaling_write_json(report, &out);
     else
         sl_scaling_write_table(report, &out);
-    int code = cli_write_out(cli, &out) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &out);
     sl_buf_deinit(&out);
     if (code != CLI_OK || !path)
         return code;

@@ -123,7 +123,7 @@ static int show(const struct state *s)
         sl_timeline_print_json(s->timeline, get_advices(s), &out);
     else
         print_text(s, &out);
-    int code = cli_write_out(s->cli, &out) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(s->cli, &out);
     sl_buf_deinit(&out);
     if (code == CLI_OK)
         code = write_file(s, "trace", print_trace);

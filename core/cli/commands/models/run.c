@@ -56,7 +56,7 @@ static int print_summary(struct cli_context *cli, const char *folder)
         code = cli_fail(cli, status, &err);
     } else {
         sl_buf_append(&buf, text, bytes);
-        code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+        code = cli_write_out(cli, &buf);
     }
     sl_buf_deinit(&buf);
     free(text);

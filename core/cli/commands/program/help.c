@@ -23,7 +23,7 @@ static int show(struct cli_context *cli, const struct cli_command *command)
         return CLI_OK;
     }
     cli_write_man(command, &page);
-    const int code = page.failed ? CLI_NO_MEMORY : cli_write_out(cli, &page) ? CLI_OK : CLI_FAILURE;
+    const int code = page.failed ? CLI_NO_MEMORY : cli_write_out(cli, &page);
     sl_buf_deinit(&page);
     return code;
 }

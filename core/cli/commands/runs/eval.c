@@ -52,7 +52,7 @@ static void print_head(const char *input, const char *split, struct sl_buf *out)
     sl_buf_append_text(out, ", \"metrics\": {");
 }
 
-static bool print(struct cli_context *cli, const char *split, const struct sl_metric_values *values)
+static int print(struct cli_context *cli, const char *split, const struct sl_metric_values *values)
 {
     struct sl_buf buf = {0};
     const char *input = cli_get(cli, "input");
@@ -80,9 +80,9 @@ static bool print(struct cli_context *cli, const char *split, const struct sl_me
     }
     if (cli->json)
         sl_buf_append_text(&buf, "}}\n");
-    bool fine = cli_write_out(cli, &buf);
+    int code = cli_write_out(cli, &buf);
     sl_buf_deinit(&buf);
-    return fine;
+    return code;
 }
 
 /* A measurement that is no number is not a success. */
@@ -131,9 +131,9 @@ static int eval(struct cli_context *cli)
         seqlstm_status status = sl_session_evaluate(session, split, &evaluation, &err);
         if (status != SEQLSTM_OK)
             code = cli_fail(cli, status, &err);
-        else if (!print(cli, sl_split_get_name(split), &evaluation.values))
-            code = CLI_FAILURE;
         else
+            code = print(cli, sl_split_get_name(split), &evaluation.values);
+        if (code == CLI_OK)
             code = judge(cli, split, &evaluation.values);
     }
     sl_session_close(session);

@@ -82,7 +82,7 @@ static int write_files(struct cli_context *cli, struct sl_session *session, enum
         cli_note_lines(cli, sl_buf_text(&notes));
         struct sl_buf line = {0};
         print_files(cli, paths, count, &line);
-        code = cli_write_out(cli, &line) ? CLI_OK : CLI_FAILURE;
+        code = cli_write_out(cli, &line);
         sl_buf_deinit(&line);
     }
     sl_buf_deinit(&notes);

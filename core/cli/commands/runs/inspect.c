@@ -63,7 +63,7 @@ static int inspect_file(struct cli_context *cli, const char *path)
     write_entries(cli, file, &buf);
     if (cli->json)
         sl_buf_append_text(&buf, "]}\n");
-    int code = cli_write_out(cli, &buf) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &buf);
     if (status != SEQLSTM_OK)
         code = cli_fail(cli, status, &err);
     sl_buf_deinit(&buf);

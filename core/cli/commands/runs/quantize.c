@@ -181,10 +181,10 @@ static int report(struct cli_context *cli, const struct sl_session *session, con
         write_json(&buf, session, result);
     else
         write_table(&buf, result);
-    const bool fine = cli_write_out(cli, &buf);
+    const int code = cli_write_out(cli, &buf);
     sl_buf_deinit(&buf);
-    if (!fine)
-        return CLI_FAILURE;
+    if (code != CLI_OK)
+        return code;
     const char *bound = cli_get(cli, "max-regress");
     if (!result->is_written)
         return refuse(cli, result, bound ? bound : "1%");

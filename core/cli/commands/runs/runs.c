@@ -254,7 +254,7 @@ static int write_list(struct cli_context *cli, struct cli_selection *selection)
         return CLI_OK;
     }
     write_table(selection, &columns, values, &table);
-    code = cli_write_out(cli, &table) ? CLI_OK : CLI_FAILURE;
+    code = cli_write_out(cli, &table);
     sl_buf_deinit(&table);
     return code;
 }

@@ -105,7 +105,7 @@ static int write_comparison(struct cli_context *cli, struct cli_selection *selec
     if (comparison.config_count == 0)
         cli_note(cli, "the configurations are equal");
     write_table(selection, &comparison, &table);
-    int code = cli_write_out(cli, &table) ? CLI_OK : CLI_FAILURE;
+    int code = cli_write_out(cli, &table);
     sl_buf_deinit(&table);
     return code;
 }
