@@ -10,6 +10,7 @@
 #include "cli/output/fields.h"
 #include "cli/output/prediction_writer.h"
 #include "data/text/vocabulary.h"
+#include "oom.h"
 #include "predict/prediction.h"
 
 static struct sl_vocabulary *classes;
@@ -52,12 +53,15 @@ struct kind {
     int count;
 };
 
-/* `end`: how it ended. */
-static void write_kind(const struct kind *kind, struct cli_prediction_writer *w, struct sl_buf *out, struct sl_buf *end)
+/* `end`: how it ended. With `fails` > 0 the allocation of that number fails; returns whether there was one. */
+static bool write_failing(const struct kind *kind, struct cli_prediction_writer *w, int fails, struct sl_buf *out,
+                          struct sl_buf *end)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = SEQLSTM_OK;
     capture_stream(stdout);
+    if (fails > 0)
+        oom_fail_at(fails);
     for (int k = 0; k < kind->count && status == SEQLSTM_OK; k++) {
         struct sl_prediction p = kind->items[k];
         if (p.classes)
@@ -66,9 +70,20 @@ static void write_kind(const struct kind *kind, struct cli_prediction_writer *w,
     }
     if (status == SEQLSTM_OK)
         status = cli_prediction_writer_end(w, &err);
+    const bool failed = fails > 0 && oom_disarm();
     capture_end(out);
     sl_buf_printf(end, "status %d, %lld written, %lld unsound%s%s\n", (int)status, (long long)w->written,
                   (long long)w->unsound, err.message[0] ? ": " : "", err.message);
+    if (failed) {
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_int_equal(strncmp(err.message, "no memory", 9), 0);
+    }
+    return failed;
+}
+
+static void write_kind(const struct kind *kind, struct cli_prediction_writer *w, struct sl_buf *out, struct sl_buf *end)
+{
+    write_failing(kind, w, 0, out, end);
 }
 
 /* An array of npy as text: its header, and then its values. */
@@ -194,6 +209,34 @@ static void test_every_kind_in_every_format(void **state)
             }
     golden_expect("reports/predictions.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
+}
+
+/* What is written before memory is missing is the begin of the whole. */
+static void test_without_memory(void **state)
+{
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int format = CLI_PREDICTION_TEXT; format <= CLI_PREDICTION_NPY; format++) {
+            struct sl_buf whole = {0}, end = {0};
+            bool failed = true;
+            for (int n = 0; n < 2 || failed; n++) {
+                struct cli_prediction_writer w = {.format = (enum cli_prediction_format)format};
+                struct sl_buf now = {0}, ignored = {0};
+                if (format != CLI_PREDICTION_TEXT && format != CLI_PREDICTION_NPY)
+                    w.extras =
+                        (struct cli_prediction_extras){.probabilities = true, .names = {"token", "step"}, .count = 2};
+                failed = write_failing(&kinds[k], &w, n, n ? &now : &whole, n ? &ignored : &end);
+                assert_true(now.length_bytes <= whole.length_bytes);
+                assert_memory_equal(sl_buf_text(&now), sl_buf_text(&whole), now.length_bytes);
+                if (n > 0 && !failed)
+                    assert_string_equal(sl_buf_text(&ignored), sl_buf_text(&end));
+                sl_buf_deinit(&now);
+                sl_buf_deinit(&ignored);
+                cli_prediction_writer_deinit(&w);
+            }
+            sl_buf_deinit(&whole);
+            sl_buf_deinit(&end);
+        }
 }
 
 static void test_the_page_of_attention(void **state)
@@ -351,9 +394,10 @@ static void test_flags_that_go_together(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_kind_in_every_format),         cmocka_unit_test(test_the_page_of_attention),
-        cmocka_unit_test(test_no_two_columns_have_one_name),       cmocka_unit_test(test_numbers_as_fields),
-        cmocka_unit_test(test_texts_are_quoted_only_if_necessary), cmocka_unit_test(test_flags_that_go_together),
+        cmocka_unit_test(test_without_memory),         cmocka_unit_test(test_every_kind_in_every_format),
+        cmocka_unit_test(test_the_page_of_attention),  cmocka_unit_test(test_no_two_columns_have_one_name),
+        cmocka_unit_test(test_numbers_as_fields),      cmocka_unit_test(test_texts_are_quoted_only_if_necessary),
+        cmocka_unit_test(test_flags_that_go_together),
     };
     return cmocka_run_group_tests(tests, make_classes, destroy_classes);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Recordings with more kernels and more parts than a timeline has room for. */
+/* Recordings with more kernels and more parts than a timeline has room for, and timelines without memory. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "timeline/print.h"
 #include "timeline_fixture.h"
 
@@ -76,11 +77,94 @@ static void test_many_parts(void **state)
     sl_timeline_destroy(timeline);
 }
 
+/* A recording of calls and one of captures, with kernels. */
+static void record(struct sl_trace *trace, struct sl_trace *captured)
+{
+    *trace = make_trace();
+    add_updates(trace);
+    add(&trace->tracks[2], SL_ACTIVITY_DEVICE, "gemm", 20, 40, 0);
+    *captured = *trace;
+}
+
+/* Each allocation may fail: there is no timeline then, and nothing is lost under a sanitizer. */
+static void test_no_memory_for_a_timeline(void **state)
+{
+    struct sl_trace trace, captured;
+    bool failed = true;
+    int n = 1;
+    (void)state;
+    record(&trace, &captured);
+    const struct sl_timeline_request request = {
+        .trace = &trace, .plan = &plan, .peaks = {.gflops = 100, .gbytes = 0.1}, .captured = {.trace = &captured}};
+    for (; failed; n++) {
+        struct sl_timeline *timeline = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_timeline_create(&request, &timeline, &err);
+        failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        assert_true(failed == (timeline == NULL));
+        assert_true(failed == (strstr(err.message, "no memory") != NULL));
+        sl_timeline_destroy(timeline);
+    }
+    assert_true(n > 6); /* both recordings */
+}
+
+static const struct sl_timeline_advices advices = {
+    .items = {{.change = "--threads 2", .note = "all cores", .speed = 1.5, .low = 1.25, .high = 1.75, .helps = true}},
+    .count = 1};
+
+/* Writes one of what there is of a timeline. */
+static void print(const struct sl_timeline *timeline, int what, struct sl_buf *out)
+{
+    if (what == 0)
+        sl_timeline_print_sentence(timeline, &advices, "seqlstm profile", out);
+    else if (what == 1)
+        sl_timeline_print_table(timeline, out);
+    else if (what == 2)
+        sl_timeline_print_json(timeline, &advices, out);
+    else if (what == 3)
+        sl_timeline_print_trace(timeline, out);
+    else
+        sl_timeline_print_section(timeline, &advices, out);
+}
+
+/* A text is whole, or it is known that it is not. */
+static void test_no_memory_for_a_text(void **state)
+{
+    struct sl_trace trace, captured;
+    (void)state;
+    record(&trace, &captured);
+    const struct sl_timeline_request request = {
+        .trace = &trace, .plan = &plan, .peaks = {.gflops = 100, .gbytes = 0.1}, .captured = {.trace = &captured}};
+    struct sl_timeline *timeline = NULL;
+    assert_int_equal(sl_timeline_create(&request, &timeline, NULL), SEQLSTM_OK);
+    for (int what = 0; what < 5; what++) {
+        struct sl_buf whole = {0};
+        bool failed = true;
+        print(timeline, what, &whole);
+        assert_true(!whole.failed && whole.length_bytes > 0);
+        for (int n = 1; failed; n++) {
+            struct sl_buf now = {0};
+            oom_fail_at(n);
+            print(timeline, what, &now);
+            failed = oom_disarm();
+            if (now.failed != failed || (!failed && strcmp(sl_buf_text(&now), sl_buf_text(&whole)) != 0))
+                fail_msg("text %d without allocation %d", what, n);
+            sl_buf_deinit(&now);
+        }
+        sl_buf_deinit(&whole);
+    }
+    sl_timeline_destroy(timeline);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_many_kernels),
         cmocka_unit_test(test_many_parts),
+        cmocka_unit_test(test_no_memory_for_a_timeline),
+        cmocka_unit_test(test_no_memory_for_a_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
