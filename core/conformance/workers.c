@@ -326,16 +326,15 @@ void sl_workers_end(struct sl_workers *w, struct sl_check_result *out_result)
 {
     char line[LINE_BYTES];
     memset(out_result, 0, sizeof *out_result);
-    if (!is_started(w, out_result->detail, sizeof out_result->detail) ||
-        ask(w, SL_WORKER_RECORD, line, sizeof line) != READ_LINE) {
-        out_result->verdict = SL_VERDICT_CRASH;
-        return;
-    }
-    int status = stop(w, false);
-    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
-        return;
     out_result->verdict = SL_VERDICT_CRASH;
-    describe_end(w, READ_END, status, out_result->detail, sizeof out_result->detail);
+    if (!is_started(w, out_result->detail, sizeof out_result->detail))
+        return;
+    enum read_outcome outcome = ask(w, SL_WORKER_RECORD, line, sizeof line);
+    int status = stop(w, outcome == READ_LATE || outcome == READ_STUCK);
+    if (outcome == READ_LINE && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        out_result->verdict = SL_VERDICT_PASS;
+    else
+        describe_end(w, outcome, status, out_result->detail, sizeof out_result->detail);
 }
 
 /* ---- the worker's side ------------------------------------------------------------------------------ */
