@@ -8,10 +8,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
 #include "conformance/collectives/kit.h"
+#include "descriptors.h"
+#include "oom.h"
 #include "scratch.h"
 
 enum { RANKS = 3 };
@@ -39,7 +42,11 @@ static seqlstm_status run(struct sl_collectives_kit_request request, const char 
     request.context = out;
     request.worker = request.worker ? request.worker : worker;
     request.timeout_ns = request.timeout_ns ? request.timeout_ns : INT64_C(600000000000);
-    return sl_collectives_kit_run(&request, err);
+    const int open_before = descriptors_count();
+    const seqlstm_status status = sl_collectives_kit_run(&request, err);
+    assert_int_equal(descriptors_count(), open_before); /* nothing stays behind: no pipe, and no process */
+    assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
+    return status;
 }
 
 static void a_request_selects_cases(void **state)
@@ -143,6 +150,11 @@ static void what_does_not_end_or_start_is_no_pass(void **state)
     snprintf(expected, sizeof expected, "a rank cannot be started: %s", strerror(ENOENT));
     assert_string_equal(err.message, expected);
     assert_string_equal(heard.names, "");
+    oom_fail_at(1);
+    const seqlstm_status status = run(request, "", &heard, &err);
+    assert_true(oom_disarm());
+    assert_int_equal(status, SEQLSTM_NO_MEMORY);
+    assert_string_equal(err.message, "no memory for the ranks");
 }
 
 /* ---- under a launcher ------------------------------------------------------------------------------------------- */
@@ -201,6 +213,56 @@ static void results_of_a_launcher_are_files(void **state)
     unsetenv("TMPDIR");
 }
 
+static seqlstm_status launch(const char *const *launcher, int64_t timeout_ns, const struct sl_interrupt *interrupt,
+                             struct heard *heard, struct seqlstm_error *err)
+{
+    static const char *const name = "barrier", *const worker[] = {"it", "its", NULL};
+    const struct sl_collectives_kit_request request = {.connection = {.interrupt = interrupt},
+                                                       .ranks = RANKS,
+                                                       .cases = &name,
+                                                       .case_count = 1,
+                                                       .timeout_ns = timeout_ns,
+                                                       .launcher = launcher,
+                                                       .worker = worker};
+    const seqlstm_status status = run(request, "", heard, err);
+    if (status != SEQLSTM_OK)
+        assert_string_equal(heard->names, "");
+    return status;
+}
+
+/* Neither is a launcher that does not end, cannot be started or has no folder, and its files go with it. */
+static void a_launcher_that_fails_leaves_nothing(void **state)
+{
+    (void)state;
+    static const char *const sleeper[] = {"/bin/sh", "-c", "echo pass > ${10}/0; exec sleep 1000", "sh", NULL},
+                             *const absent[] = {"/no/such/launcher", NULL},
+                             *const sound[] = {"/bin/sh", "-c", "for r in 0 1 2; do echo pass > ${10}/$r; done", "sh",
+                                               NULL};
+    struct sl_interrupt interrupt = {.stop = 15};
+    struct heard heard;
+    struct seqlstm_error err;
+    char expected[160];
+    setenv("TMPDIR", scratch_folder, 1);
+    assert_int_equal(launch(sleeper, 1, NULL, &heard, &err), SEQLSTM_OK);
+    assert_int_equal(heard.last.verdict, SL_VERDICT_CRASH);
+    assert_string_equal(heard.last.detail, "not all ranks had ended after 0 s");
+    assert_true(heard.last.took_ns > 0 && heard.last.took_ns < INT64_C(100000000000));
+    assert_int_equal(launch(sleeper, 0, &interrupt, &heard, &err), SEQLSTM_CANCELLED);
+    assert_string_equal(err.message, "the conformance test was interrupted");
+    assert_int_equal(launch(absent, 0, NULL, &heard, &err), SEQLSTM_IO);
+    snprintf(expected, sizeof expected, "`/no/such/launcher` cannot be started: %s", strerror(ENOENT));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(count_entries(scratch_folder), 0);
+    setenv("TMPDIR", scratch_path("absent"), 1);
+    assert_int_equal(launch(sound, 0, NULL, &heard, &err), SEQLSTM_IO);
+    snprintf(expected, sizeof expected, "no folder for the results of the ranks: %s", strerror(ENOENT));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(count_entries(scratch_folder), 0);
+    unsetenv("TMPDIR");
+    assert_int_equal(launch(sound, 0, NULL, &heard, &err), SEQLSTM_OK);
+    assert_int_equal(heard.last.verdict, SL_VERDICT_PASS);
+}
+
 /* A rank of a launcher: its own number, and what it found. */
 static void a_rank_of_a_launcher_writes_its_own_file(void **state)
 {
@@ -227,6 +289,7 @@ int main(void)
         cmocka_unit_test(the_first_rank_that_did_not_pass_decides),
         cmocka_unit_test(what_does_not_end_or_start_is_no_pass),
         cmocka_unit_test(results_of_a_launcher_are_files),
+        cmocka_unit_test(a_launcher_that_fails_leaves_nothing),
         cmocka_unit_test(a_rank_of_a_launcher_writes_its_own_file),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
