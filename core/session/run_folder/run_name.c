@@ -11,21 +11,36 @@
 #include "base/system/log.h"
 #include "train/checkpoint/checkpoint.h"
 
-bool sl_run_folder_is_run(const char *path)
+/* *failed: there was no memory for a path, here and below. */
+static bool is_run(const char *path, bool *failed)
 {
     char *config = sl_path_join(path, "config.yaml");
     bool found = config && sl_file_exists(config);
+    *failed = *failed || config == NULL;
     free(config);
     return found;
 }
 
-bool sl_run_folder_holds_weights(const char *path)
+static bool holds_weights(const char *path, bool *failed)
 {
     char *final = sl_path_join(path, "final.safetensors"), *checkpoints = sl_path_join(path, "checkpoints");
     bool held = (final && sl_file_exists(final)) || (checkpoints && sl_checkpoint_folder_has_any(checkpoints));
+    *failed = *failed || final == NULL || checkpoints == NULL;
     free(final);
     free(checkpoints);
     return held;
+}
+
+bool sl_run_folder_is_run(const char *path)
+{
+    bool failed = false;
+    return is_run(path, &failed);
+}
+
+bool sl_run_folder_holds_weights(const char *path)
+{
+    bool failed = false;
+    return holds_weights(path, &failed);
 }
 
 /* A run below a folder; path NULL: none. */
@@ -35,8 +50,9 @@ struct candidate {
 };
 
 /* Keeps the candidate with the larger number; takes ownership of the path. */
-static void prefer(struct candidate *best, char *path, long number)
+static void prefer(struct candidate *best, char *path, long number, bool *failed)
 {
+    *failed = *failed || path == NULL;
     if (path == NULL || (best->path && number <= best->number)) {
         free(path);
         return;
@@ -47,7 +63,7 @@ static void prefer(struct candidate *best, char *path, long number)
 
 /* The subfolder with the largest number that holds a run. Unless `any`, one with weights is preferred, so that a run
  * which failed early or has just begun is passed over. NULL: no run. */
-static char *find_latest(const char *path, bool any, const struct sl_log *log)
+static char *find_latest(const char *path, bool any, const struct sl_log *log, bool *failed)
 {
     DIR *folder = opendir(path);
     struct candidate newest = {0}, best = {0};
@@ -57,10 +73,11 @@ static char *find_latest(const char *path, bool any, const struct sl_log *log)
         if (end == entry->d_name || *end || number < 0)
             continue;
         char *run = sl_path_join(path, entry->d_name);
-        if (run && sl_run_folder_is_run(run)) {
-            if (!any && sl_run_folder_holds_weights(run))
-                prefer(&best, strdup(run), number);
-            prefer(&newest, run, number);
+        *failed = *failed || run == NULL;
+        if (run && is_run(run, failed)) {
+            if (!any && holds_weights(run, failed))
+                prefer(&best, strdup(run), number, failed);
+            prefer(&newest, run, number, failed);
         } else {
             free(run);
         }
@@ -69,7 +86,7 @@ static char *find_latest(const char *path, bool any, const struct sl_log *log)
         closedir(folder);
     if (best.path == NULL)
         return newest.path;
-    if (newest.number > best.number)
+    if (newest.path && newest.number > best.number)
         sl_log_printf(log, SL_LOG_WARN, "%s holds no weights yet; the latest run that does is %s", newest.path,
                       best.path);
     free(newest.path);
@@ -79,15 +96,26 @@ static char *find_latest(const char *path, bool any, const struct sl_log *log)
 static seqlstm_status find(const char *run, bool any, const struct sl_log *log, char **out_folder,
                            struct seqlstm_error *err)
 {
+    bool failed = false;
     char *found = NULL;
-    if (sl_run_folder_is_run(run)) {
+    if (is_run(run, &failed)) {
         found = strdup(run);
+        failed = found == NULL;
     } else {
-        found = find_latest(run, any, log);
+        found = find_latest(run, any, log, &failed);
         char *below = found || run[0] == '/' ? NULL : sl_path_join("runs", run);
-        if (below)
-            found = sl_run_folder_is_run(below) ? strdup(below) : find_latest(below, any, log);
+        failed = failed || (below == NULL && found == NULL && run[0] != '/');
+        if (below && is_run(below, &failed)) {
+            found = strdup(below);
+            failed = failed || found == NULL;
+        } else if (below) {
+            found = find_latest(below, any, log, &failed);
+        }
         free(below);
+    }
+    if (failed) { /* what was found need not be what is meant */
+        free(found);
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to find the run %s", run);
     }
     if (found == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NOT_FOUND,

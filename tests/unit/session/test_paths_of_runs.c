@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back; and
- * which of several checkpoints is a link. */
+/* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back;,
+ * which of several checkpoints is a link, and which run a name means where there is no memory. */
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/system/file.h"
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 #include "session/record/session_record.h"
 #include "session/run_files/new_folder.h"
 #include "session/run_files/run_lock.h"
 #include "session/run_files/trusted_files.h"
 #include "session/run_folder/run_folder.h"
+#include "session/run_folder/run_name.h"
 
 static const char text[] = "seqlstm: 1\nname: m\ndata: {type: generator, name: adding_problem, length: [5, 8], train: "
                            "{size: 64}, batch_size: 8}\nmodel:\n  - {type: lstm, units: 3}\n  - {type: dense, units: "
@@ -178,13 +180,51 @@ static void a_link_among_checkpoints_is_refused(void **state)
     }
 }
 
+/* No memory is no reason to say that there is no run, nor to take another. */
+static void a_run_is_found_or_memory_is_short(void **state)
+{
+    static const char *const files[] = {"named/runs/m/001/config.yaml", "named/runs/m/001/final.safetensors",
+                                        "named/runs/m/9/config.yaml",   "named/runs/m/9/final.safetensors",
+                                        "named/runs/m/010/config.yaml", "named/runs/bare/config.yaml"};
+    static const char *const rows[][2] = {
+        {"m", "runs/m/9"}, {"runs/m", "runs/m/9"}, {"bare", "runs/bare"}, {"runs/m/001", "runs/m/001"}, {"none", NULL}};
+    static const struct sl_log silent = {.write = NULL};
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
+        char folder[64];
+        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(files[f], '/') - files[f]), files[f]);
+        assert_int_equal(sl_file_make_folders(folder, NULL), SEQLSTM_OK);
+        FILE *file = fopen(files[f], "w");
+        assert_non_null(file);
+        assert_int_equal(fclose(file), 0);
+    }
+    assert_int_equal(chdir("named"), 0);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int n = 1;; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            char *found = NULL;
+            oom_fail_at(n);
+            const seqlstm_status status = sl_run_folder_find(rows[k][0], &silent, &found, &err);
+            const bool failed = oom_disarm();
+            if (status != SEQLSTM_OK && status != (failed ? SEQLSTM_NO_MEMORY : SEQLSTM_NOT_FOUND))
+                fail_msg("%s, allocation %d: %s", rows[k][0], n, err.message);
+            if (status == SEQLSTM_OK)
+                assert_string_equal(found, rows[k][1]);
+            else if (!failed)
+                assert_null(rows[k][1]);
+            free(found);
+            if (!failed)
+                break;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_utf8_is_named),
-        cmocka_unit_test(what_was_made_is_taken_back),
-        cmocka_unit_test(a_thousand_runs_are_not_too_many),
-        cmocka_unit_test(a_link_among_checkpoints_is_refused),
+        cmocka_unit_test(what_is_no_utf8_is_named),          cmocka_unit_test(what_was_made_is_taken_back),
+        cmocka_unit_test(a_thousand_runs_are_not_too_many),  cmocka_unit_test(a_link_among_checkpoints_is_refused),
+        cmocka_unit_test(a_run_is_found_or_memory_is_short),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
