@@ -92,15 +92,18 @@ enum { STEPS_MOST = 16 };
 
 static struct sl_exec_step steps[STEPS_MOST];
 static int step_count;
+static float gradient; /* of element i, i + 1 times this */
 
 seqlstm_status __wrap_sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                                   struct sl_exec_result *out_result, struct seqlstm_error *err);
 seqlstm_status __wrap_sl_exec_run(struct sl_exec *exec, const struct sl_batch *batch, const struct sl_exec_step *step,
                                   struct sl_exec_result *out_result, struct seqlstm_error *err)
 {
-    (void)exec, (void)err;
+    (void)err;
     assert_in_range(step_count, 0, STEPS_MOST - 1);
     steps[step_count++] = *step;
+    for (int64_t i = 0; gradient > 0 && i < exec->params->trainable_elems; i++)
+        exec->params->grads[i] = (step->accumulate ? exec->params->grads[i] : 0) + gradient * (float)(i + 1);
     *out_result = (struct sl_exec_result){.rows = batch->axis.rows, .loss_sum = 1, .weight_sum = 1};
     return SEQLSTM_OK;
 }
@@ -317,6 +320,35 @@ static void errors_of_compression_are_summed_and_divided(void **state)
     expect_of_ranks(3, "errors", be_rank, &trial);
 }
 
+/* Gradients lie in memory of the collectives from the first update to the last, and no longer. */
+static bool add_lent_gradients(struct sl_trainer *trainer, struct sl_ranks *ranks)
+{
+    struct sl_params *params = trainer->request.params;
+    bool fine = sl_trainer_open_shards(trainer, NULL) == SEQLSTM_OK && params->lent_grads;
+    for (int turn = 0; turn < 2 && fine; turn++) {
+        struct sl_batch *group[2];
+        struct sl_update making = {.group = group, .count = 2, .normaliser = 1, .rate = 0.1};
+        for (int i = 0; i < making.count; i++)
+            if (sl_batcher_next(trainer->request.train, &group[i], NULL) != SEQLSTM_OK)
+                return false;
+        gradient = (float)(ranks->rank + 1 + turn);
+        fine = sl_trainer_run_shards(trainer, &making, NULL) == SEQLSTM_OK;
+        for (int64_t i = 0; i < params->trainable_elems; i++) /* of two batches: 2 (1 + 2 + 3), 2 (2 + 3 + 4) */
+            fine = fine && params->grads[i] == (float)(12 + 6 * turn) * (float)(i + 1);
+        for (int i = 0; i < making.count; i++)
+            sl_batch_destroy(group[i]);
+    }
+    sl_trainer_close_shards(trainer);
+    return fine && params->grads == NULL;
+}
+
+static void lent_gradients_are_added_and_given_back(void **state)
+{
+    (void)state;
+    static const struct trial trial = {{.data = 3, .pipeline = 1}, SL_UNIT_SEQUENCE, add_lent_gradients};
+    expect_of_ranks(3, "gradients", be_rank, &trial);
+}
+
 /* The masks of weights stay for all segments of a batch; each shard begins its gradients anew. An update is the next of
  * those that have changed something. */
 static void segments_of_a_batch_share_their_masks(void **state)
@@ -374,6 +406,7 @@ int main(void)
         cmocka_unit_test(carried_states_come_from_the_stage_that_writes_them),
         cmocka_unit_test(weights_of_other_stages_are_gathered_after_each_update),
         cmocka_unit_test(errors_of_compression_are_summed_and_divided),
+        cmocka_unit_test(lent_gradients_are_added_and_given_back),
         cmocka_unit_test(segments_of_a_batch_share_their_masks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
