@@ -90,6 +90,18 @@ static void leave_folder(struct sl_session *session)
     free(session->folder);
 }
 
+/* The folder and those above it that were made for it, as long as they are empty. */
+static void remove_folders(const char *folder, const char *first)
+{
+    char *path = strdup(folder);
+    while (path && strlen(path) >= strlen(first) && rmdir(path) == 0) {
+        char *above = sl_path_folder(path);
+        free(path);
+        path = above;
+    }
+    free(path);
+}
+
 seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(check_paths(session, err));
@@ -112,6 +124,8 @@ seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_er
                                    "%s: another process has just made a run there; name another folder (--out)",
                                    session->folder);
     if (status != SEQLSTM_OK) {
+        if (session->lock == NULL && session->made[0] != '\0')
+            remove_folders(session->folder, session->made);
         free(session->made);
         session->made = NULL;
         return status;
@@ -119,18 +133,6 @@ seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_er
     remove_files(session->folder); /* of a run that was killed before it had a configuration */
     status = sl_run_flags_write(session, err);
     return status == SEQLSTM_OK ? sl_run_folder_write_config(session, err) : status;
-}
-
-/* The folder and those above it that were made for it, as long as they are empty. */
-static void remove_folders(const char *folder, const char *first)
-{
-    char *path = strdup(folder);
-    while (path && strlen(path) >= strlen(first) && rmdir(path) == 0) {
-        char *above = sl_path_folder(path);
-        free(path);
-        path = above;
-    }
-    free(path);
 }
 
 void sl_new_folder_discard(struct sl_session *session)
