@@ -31,7 +31,7 @@ bool sl_base64_read(const char *text, size_t length, struct sl_buf *out)
         size_t pads = !last || text[at + 3] != '=' ? 0 : text[at + 2] != '=' ? 1 : 2;
         uint32_t three = 0;
         for (size_t i = 0; i < 4; i++) {
-            const char *digit = i < 4 - pads && text[at + i] ? strchr(digits, text[at + i]) : digits;
+            const char *digit = i < 4 - pads ? memchr(digits, text[at + i], sizeof digits - 1) : digits;
             if (!digit)
                 return false;
             three = three << 6 | (uint32_t)(digit - digits);

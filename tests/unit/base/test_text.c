@@ -39,6 +39,11 @@ static void bytes_survive_base64(void **state)
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_false(sl_base64_read(bad[i], strlen(bad[i]), &back));
+    for (size_t i = 0; i < 4; i++) { /* zeros are no letters */
+        char zero[] = "Zm9v";
+        zero[i] = 0;
+        assert_false(sl_base64_read(zero, 4, &back));
+    }
     sl_buf_deinit(&text);
     sl_buf_deinit(&back);
 }
