@@ -170,10 +170,76 @@ static void each_mistake_has_its_reason_and_place(void **state)
     }
 }
 
+/* A loop begins anew with each batch. */
+static void a_loop_carries_no_state(void **state)
+{
+    (void)state;
+    static const struct shape shape = {.input = IDS,
+                                       .target = IDS,
+                                       .source = IDS,
+                                       .on_steps = true,
+                                       .target_on_steps = true,
+                                       .features = 1,
+                                       .target_features = 1,
+                                       .classes = 7};
+    const struct sl_data_facts facts = make_facts(&shape);
+    struct loaded l = load_clean(
+        PAIRS "model:\n  encoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, return_sequences: true}]\n"
+              "  decoder: [{type: embedding, dim: 3}, {type: lstm, name: d, units: 4, return_sequences: true},\n"
+              "    {type: attention, input_feeding: true}, {type: output, activation: softmax}]\n" CLASSES);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_graph *graph = NULL;
+    const struct sl_graph_request request = {
+        .model = l.model, .facts = &facts, .phase = SL_PHASE_TRAIN, .carry_state = true};
+    assert_int_equal(sl_graph_create(&request, &graph, &err), SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(err.message, "layer `d` is fed step by step within a batch, so its state cannot be carried to "
+                                     "the next one");
+    assert_string_equal(err.where, "m.yaml:5:40");
+    assert_null(graph);
+    unload(&l);
+}
+
+/* What turns a state of the encoder into one of the decoder: as a state is, between -1 and 1, or as a cell, any number.
+ */
+static void a_dense_bridge_ends_as_its_state_does(void **state)
+{
+    (void)state;
+    static const struct shape shape = {.input = IDS,
+                                       .target = IDS,
+                                       .source = IDS,
+                                       .on_steps = true,
+                                       .target_on_steps = true,
+                                       .features = 1,
+                                       .target_features = 1,
+                                       .classes = 7};
+    const struct sl_data_facts facts = make_facts(&shape);
+    struct loaded l = load_clean(
+        PAIRS "model:\n  encoder: [{type: embedding, dim: 3}, {type: lstm, name: e, units: 3}]\n"
+              "  decoder: [{type: embedding, dim: 3}, {type: lstm, units: 5, return_sequences: true,\n"
+              "    initial_state: {from: e, bridge: dense}}, {type: output, activation: softmax}]\n" CLASSES);
+    struct sl_graph *graph = NULL;
+    const struct sl_graph_request request = {.model = l.model, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    int found = 0;
+    assert_int_equal(sl_graph_create(&request, &graph, NULL), SEQLSTM_OK);
+    for (int32_t n = 0; n < graph->node_count; n++) {
+        const struct sl_node *node = &graph->nodes[n];
+        const bool h = strstr(node->name, "bridge_h"), c = strstr(node->name, "bridge_c");
+        if (node->desc.head.op != SEQLSTM_OP_DENSE || (!h && !c))
+            continue;
+        assert_int_equal(node->desc.dense.activation.kind, h ? SEQLSTM_ACT_TANH : SEQLSTM_ACT_NONE);
+        found++;
+    }
+    assert_int_equal(found, 2);
+    sl_graph_destroy(graph);
+    unload(&l);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_mistake_has_its_reason_and_place),
+        cmocka_unit_test(a_loop_carries_no_state),
+        cmocka_unit_test(a_dense_bridge_ends_as_its_state_does),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

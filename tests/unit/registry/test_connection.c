@@ -38,6 +38,27 @@ static seqlstm_status open_fails(const struct seqlstm_host *host, const struct s
     return SEQLSTM_DEVICE;
 }
 
+static seqlstm_status describe_fails(struct seqlstm_transport *transport, struct seqlstm_error *err)
+{
+    (void)transport;
+    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "there is no card");
+}
+
+static seqlstm_status open_without_memory(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                          uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
+                                          struct seqlstm_connection **out_connection, struct seqlstm_error *err)
+{
+    (void)host, (void)settings, (void)setting_count, (void)rendezvous, (void)out_connection;
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no room for 7 rings");
+}
+
+static seqlstm_status make_no_group(struct seqlstm_connection *connection, uint32_t number, const int32_t *ranks,
+                                    int32_t count, struct seqlstm_group **out_group, struct seqlstm_error *err)
+{
+    (void)connection, (void)number, (void)ranks, (void)count, (void)out_group, (void)err;
+    return SEQLSTM_OK;
+}
+
 static alignas(SEQLSTM_ALIGNMENT) char memory[2 * SEQLSTM_ALIGNMENT];
 static void *given; /* by `allocate` */
 
@@ -286,6 +307,15 @@ static void what_is_wrong_is_said(void **state)
     make_sound(NULL);
     fake.table.describe = describe_nothing;
     expect_refusal(SEQLSTM_INTERNAL, "gave no name");
+    make_sound(NULL);
+    fake.table.describe = describe_fails;
+    expect_refusal(SEQLSTM_DEVICE, "there is no card");
+    make_sound(NULL);
+    fake.table.open = open_without_memory;
+    expect_refusal(SEQLSTM_NO_MEMORY, "out of memory while opening comm-test: no room for 7 rings");
+    make_sound(NULL);
+    fake.table.group_create = make_no_group;
+    expect_refusal(SEQLSTM_INTERNAL, "its group_create returned OK but no group");
     make_sound(NULL);
     fake.table.open = open_nothing;
     expect_refusal(SEQLSTM_INTERNAL, "no connection");

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What core/base and core/registry open, if only for a moment, is not inherited by programs that another thread may
  * start meanwhile. */
+#include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -46,12 +48,19 @@ static void note(const char *name, bool is_closed)
         snprintf(inherited + strlen(inherited), sizeof inherited - strlen(inherited), "%s ", name);
 }
 
+static int interruptions; /* so many calls are interrupted */
+
 int __wrap_open64(const char *path, int flags, ...)
 {
     va_list args;
     va_start(args, flags);
     const int mode = flags & O_CREAT ? va_arg(args, int) : 0;
     va_end(args);
+    if (interruptions > 0) {
+        interruptions--;
+        errno = EINTR;
+        return -1;
+    }
     note(path, flags & O_CLOEXEC);
     return __real_open64(path, flags, mode);
 }
@@ -127,6 +136,60 @@ static void files_are_not_inherited(void **state)
     assert_int_equal(descriptors_count(), before);
 }
 
+static bool is_mapped(const char *path)
+{
+    char line[512];
+    bool found = false;
+    FILE *file = __real_fopen64("/proc/self/maps", "re");
+    while (file && fgets(line, sizeof line, file))
+        found = found || strstr(line, path);
+    if (file)
+        fclose(file);
+    return found;
+}
+
+/* New files are as the mask of the process has it; signals do not end a call; a link is no lock. */
+static void files_are_opened_as_they_should(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_file_lock *lock = NULL;
+    struct stat info;
+    struct sl_file_map map;
+    char holder[SL_FILE_LOCK_HOLDER_BYTES], path[TEMPORARY_BYTES + 16], taken[TEMPORARY_BYTES + 16],
+        link[TEMPORARY_BYTES + 16], *text;
+    size_t bytes;
+    snprintf(path, sizeof path, "%s/file", root);
+    snprintf(taken, sizeof taken, "%s/lock", root);
+    snprintf(link, sizeof link, "%s/link", root);
+    const mode_t before = umask(022);
+    interruptions = 2;
+    assert_int_equal(sl_file_write(path, "text", 4, &err), SEQLSTM_OK);
+    umask(before);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0644);
+    interruptions = 2;
+    assert_int_equal(sl_file_read(path, 100, &text, &bytes, &err), SEQLSTM_OK);
+    free(text);
+    assert_int_equal(sl_file_map_open(path, &map, &err), SEQLSTM_OK);
+    assert_true(is_mapped(path));
+    sl_file_map_close(&map);
+    assert_false(is_mapped(path));
+    assert_int_equal(sl_elf_check_plugin(path, &sl_backend_kind, &err), SEQLSTM_ABI_MISMATCH);
+    assert_false(is_mapped(path));
+    assert_int_equal(sl_file_lock_take(taken, &lock, &err), SEQLSTM_OK);
+    assert_int_equal(symlink("lock", link), 0);
+    assert_true(sl_file_lock_find_holder(taken, holder));
+    assert_false(sl_file_lock_find_holder(link, holder));
+    sl_file_lock_release(lock);
+    unlink(link);
+    unlink(path);
+    assert_int_equal(mkfifo(path, 0600), 0); /* it is not waited for */
+    assert_int_equal(sl_elf_check_plugin(path, &sl_backend_kind, &err), SEQLSTM_ABI_MISMATCH);
+    unlink(path);
+    take_opened("files");
+}
+
 static void what_the_system_says_is_not_inherited(void **state)
 {
     (void)state;
@@ -184,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_are_not_inherited),
+        cmocka_unit_test(files_are_opened_as_they_should),
         cmocka_unit_test(what_the_system_says_is_not_inherited),
         cmocka_unit_test(guards_are_not_inherited),
     };
