@@ -14,7 +14,9 @@ static seqlstm_status add_id(const struct sl_data_state *state, const char *toke
 {
     sl_buf_truncate(scratch, 0);
     sl_buf_append(scratch, token, bytes);
-    if (state->lowercase && !scratch->failed)
+    if (scratch->failed)
+        return SL_DATA_NO_MEMORY(err);
+    if (state->lowercase)
         sl_text_lower(scratch->data, bytes);
     int32_t id = sl_vocabulary_find(state->tokens, sl_buf_text(scratch), bytes);
     if (id < 0)
