@@ -30,6 +30,14 @@ struct seqlstm_http_request {
 
 static struct seqlstm_http_options options;
 static struct sl_serving *serving;
+static int fails_at; /* which call of what follows fails from now on; 0: none */
+static int closed;   /* modules */
+
+static inline bool fails_now(void)
+{
+    return fails_at > 0 && --fails_at == 0;
+}
+
 static int token;         /* of the job that came last, */
 static int64_t queued_ns; /* and its time */
 
@@ -40,8 +48,9 @@ static const struct sl_worker *first_worker;
 static int32_t open_module(const struct seqlstm_http_options *wanted, struct seqlstm_http **out,
                            struct seqlstm_error *err)
 {
-    (void)err;
     options = *wanted;
+    if (fails_now())
+        SEQLSTM_FAIL(err, SEQLSTM_IO, "the address is in use");
     *out = (void *)&options;
     return SEQLSTM_OK;
 }
@@ -49,6 +58,7 @@ static int32_t open_module(const struct seqlstm_http_options *wanted, struct seq
 static void close_module(struct seqlstm_http *http)
 {
     assert_ptr_equal(http, &options);
+    closed++;
 }
 
 static const char *get_method(const struct seqlstm_http_request *request)
@@ -141,13 +151,16 @@ seqlstm_status __wrap_sl_served_model_open(struct sl_session *session, const cha
                                            const struct sl_predictor_limits *limits, struct sl_served_model *out,
                                            struct seqlstm_error *err)
 {
-    (void)session, (void)limits, (void)err;
+    (void)session, (void)limits;
     int m = 0;
     while (strcmp(models[m].name, name) != 0)
         m++;
     *out = models[m];
+    if (fails_now())
+        SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "the model is not to be served");
     out->uses = malloc(sizeof *out->uses);
-    assert_non_null(out->uses);
+    if (out->uses == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for its uses");
     atomic_init(&out->uses->count, 1);
     atomic_init(&out->uses->over, false);
     return SEQLSTM_OK;
@@ -155,7 +168,8 @@ seqlstm_status __wrap_sl_served_model_open(struct sl_session *session, const cha
 
 void __wrap_sl_served_model_close(struct sl_served_model *model)
 {
-    assert_int_equal(atomic_load(&model->uses->count), 1); /* no request has kept it */
+    if (model->uses)                                           /* it was opened */
+        assert_int_equal(atomic_load(&model->uses->count), 1); /* no request has kept it */
     free(model->uses);
 }
 
@@ -163,8 +177,9 @@ seqlstm_status __wrap_sl_worker_add(struct sl_worker *worker, const struct sl_se
                                     struct seqlstm_error *err)
 {
     const size_t at = strlen(given);
-    (void)err;
     serving = worker->serving;
+    if (fails_now())
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a worker");
     first_worker = first_worker ? first_worker : worker;
     snprintf(given + at, sizeof given - at, "add %td %s\n", worker - first_worker, model->name);
     return SEQLSTM_OK;
@@ -173,7 +188,8 @@ seqlstm_status __wrap_sl_worker_add(struct sl_worker *worker, const struct sl_se
 seqlstm_status __wrap_sl_worker_start(struct sl_worker *worker, struct seqlstm_error *err)
 {
     const size_t at = strlen(given);
-    (void)err;
+    if (fails_now())
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "a thread cannot be started");
     snprintf(given + at, sizeof given - at, "start %td\n", worker - first_worker);
     return SEQLSTM_OK;
 }
@@ -182,11 +198,12 @@ seqlstm_status __wrap_sl_worker_start(struct sl_worker *worker, struct seqlstm_e
 void __wrap_sl_worker_end(struct sl_worker *worker)
 {
     (void)worker;
-    for (struct sl_job *job = serving->queue.first, *next; job; job = next) {
+    for (struct sl_job *job = serving ? serving->queue.first : NULL, *next; job; job = next) {
         next = job->next;
         sl_job_fail(serving, job, 500, "not computed", false);
     }
-    serving->queue.first = NULL;
+    if (serving)
+        serving->queue.first = NULL;
 }
 
 /* ---- requests ------------------------------------------------------------------------------------------------ */
@@ -219,6 +236,7 @@ static struct sl_server *open_server(const char *address, const char *const *tok
     struct sl_server *server = NULL;
     request = make_server_request(address, tokens, queue);
     first_worker = NULL;
+    serving = NULL;
     given[0] = '\0';
     ok(sl_server_open(&request, &server, &err), &err);
     assert_string_equal(options.address, address);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The page of a run while it grows: who gets it, what they get, and that nothing else is answered. The module that
  * serves HTTP and the page itself are the test's. */
+#include <errno.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -11,11 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <sys/types.h>
 
 #include <cmocka.h>
 
 #include "base/value/buf.h"
 #include "ok.h"
+#include "oom.h"
 #include "serve/http/http.h"
 #include "serve/live/live_page.h"
 
@@ -33,6 +36,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool fails_to_open, no_memory; /* for a server; for the page */
+    bool no_module, no_numbers, no_thread, no_copy;
     bool runs, stopped, blocks_signals;
     int opened, closed;
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -131,10 +135,37 @@ void __wrap_sl_report_write_growing(const char *folder, struct sl_buf *out);
 
 seqlstm_status __wrap_sl_http_find(const struct seqlstm_http_module **out_module, struct seqlstm_error *err)
 {
-    (void)err;
+    if (world.no_module)
+        SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "there is no module");
     *out_module = &http;
     return SEQLSTM_OK;
 }
+
+/* ---- the system ---------------------------------------------------------------------------------------------- */
+
+ssize_t __real_getrandom(void *bytes, size_t count, unsigned int flags);
+ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
+int __real_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
+char *__real_strdup(const char *text);
+char *__wrap_strdup(const char *text);
+
+ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
+{
+    return __real_getrandom(bytes, world.no_numbers ? count - 1 : count, flags);
+}
+
+int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context)
+{
+    return world.no_thread ? EAGAIN : __real_pthread_create(out, attributes, run, context);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return world.no_copy ? NULL : __real_strdup(text);
+}
+
+/* ---- the page ------------------------------------------------------------------------------------------------ */
 
 void __wrap_sl_report_write_growing(const char *folder, struct sl_buf *out)
 {
@@ -295,6 +326,65 @@ static void a_port_in_use_is_an_error(void **state)
     assert_int_equal(world.closed, 0); /* there is nothing to close */
 }
 
+/* A page without its module, its token, its thread or memory does not begin, and nothing of it is left. */
+static void what_a_page_needs_is_there_or_it_does_not_begin(void **state)
+{
+    const struct {
+        bool *fails;
+        seqlstm_status status;
+        const char *message;
+        int opened; /* servers that are to be closed again */
+    } needs[] = {
+        {&world.no_module, SEQLSTM_UNAVAILABLE, "there is no module", 0},
+        {&world.no_numbers, SEQLSTM_IO, "the system gives no random numbers for the address of the page", 0},
+        {&world.no_thread, SEQLSTM_IO, "cannot start the thread that serves the page: Resource temporarily unavailable",
+         1},
+    };
+    sigset_t before, after;
+    (void)state;
+    pthread_sigmask(SIG_SETMASK, NULL, &before);
+    for (int k = 0; k < 3; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_live_page *page = NULL;
+        world.opened = world.closed = 0;
+        *needs[k].fails = true;
+        assert_int_equal(sl_live_page_open(0, &page, &err), needs[k].status);
+        *needs[k].fails = false;
+        assert_string_equal(err.message, needs[k].message);
+        assert_null(page);
+        assert_int_equal(world.opened, needs[k].opened);
+        assert_int_equal(world.closed, needs[k].opened);
+    }
+    pthread_sigmask(SIG_SETMASK, NULL, &after);
+    assert_int_equal(sigismember(&after, SIGINT), sigismember(&before, SIGINT));
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_live_page *page = NULL;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_live_page_open(0, &page, &err);
+        const bool failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        sl_live_page_close(page);
+        if (!failed)
+            return;
+    }
+}
+
+/* A page that cannot be told its folder stays the one that it was. */
+static void a_folder_without_memory_is_an_error(void **state)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_live_page *page = open_page(0);
+    (void)state;
+    world.no_copy = true;
+    assert_int_equal(sl_live_page_show(page, "runs/m", &err), SEQLSTM_NO_MEMORY);
+    world.no_copy = false;
+    expect_answer("GET", get_page_path(page), "localhost", 200,
+                  PAGE "Refresh: 5\n\n<!doctype html><title>seqlstm</title><p>The run reads its data and makes its "
+                       "plan.</p>\n");
+    sl_live_page_close(page);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +394,8 @@ int main(void)
         cmocka_unit_test(each_page_has_a_token_of_its_own),
         cmocka_unit_test(its_thread_takes_no_signals_and_ends_with_it),
         cmocka_unit_test(a_port_in_use_is_an_error),
+        cmocka_unit_test(what_a_page_needs_is_there_or_it_does_not_begin),
+        cmocka_unit_test(a_folder_without_memory_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

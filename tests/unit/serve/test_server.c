@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which requests a server takes, which it refuses and how, by address, tokens, types and sizes; how many may wait. The
  * module, the models and the workers are the test's: jobs stay in the queue. */
+#include "oom.h"
 #include "server_fixture.h"
 
 /* ---- tests --------------------------------------------------------------------------------------------------- */
@@ -148,6 +149,52 @@ static void few_may_wait(void **state)
         assert_true(waiting[k].answers == 1 && waiting[k].status == 500);
 }
 
+/* Whatever does not begin, no server does, and nothing of it is left. */
+static void a_server_begins_as_a_whole(void **state)
+{
+    static const struct {
+        seqlstm_status status;
+        const char *message;
+    } steps[] = {{SEQLSTM_UNSUPPORTED, "the model is not to be served"},
+                 {SEQLSTM_UNSUPPORTED, "the model is not to be served"},
+                 {SEQLSTM_UNSUPPORTED, "the model is not to be served"},
+                 {SEQLSTM_UNSUPPORTED, "the model is not to be served"},
+                 {SEQLSTM_IO, "the address is in use"},
+                 {SEQLSTM_NO_MEMORY, "no memory for a worker"},
+                 {SEQLSTM_NO_MEMORY, "no memory for a worker"},
+                 {SEQLSTM_NO_MEMORY, "no memory for a worker"},
+                 {SEQLSTM_NO_MEMORY, "no memory for a worker"},
+                 {SEQLSTM_UNAVAILABLE, "a thread cannot be started"}};
+    struct sl_server_request request = make_server_request("127.0.0.1", NULL, 3);
+    (void)state;
+    for (int k = 0; k < 10; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_server *server = NULL;
+        serving = NULL;
+        closed = 0;
+        fails_at = k + 1;
+        assert_int_equal(sl_server_open(&request, &server, &err), steps[k].status);
+        assert_int_equal(fails_at, 0);
+        assert_string_equal(err.message, steps[k].message);
+        assert_null(server);
+        assert_int_equal(closed, k > 4);
+    }
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_server *server = NULL;
+        serving = NULL;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_server_open(&request, &server, &err);
+        const bool failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        if (!failed) {
+            sl_server_close(server);
+            return;
+        }
+        assert_null(server);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -155,6 +202,7 @@ int main(void)
         cmocka_unit_test(types_and_headers),
         cmocka_unit_test(answers_that_would_be_too_large),
         cmocka_unit_test(few_may_wait),
+        cmocka_unit_test(a_server_begins_as_a_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
