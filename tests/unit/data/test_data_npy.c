@@ -55,6 +55,16 @@ static void test_headers(void **state)
     assert_true(npy.dimensions == 0 && npy.elems == 1 && sl_npy_get(&npy, 0) == 2.5);
 }
 
+static void test_no_file(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_npy npy;
+    assert_int_equal(sl_npy_open("/nonexistent/x.npy", &npy, &err), SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(err.message, "/nonexistent/x.npy"));
+    assert_int_equal(sl_npy_open(data_folder, &npy, &err), SEQLSTM_IO);
+}
+
 /* Blanks and commas where Python allows them. */
 static void test_spellings(void **state)
 {
@@ -283,6 +293,7 @@ static void test_scale_and_missing(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_no_file),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_spellings),
         cmocka_unit_test(test_types),

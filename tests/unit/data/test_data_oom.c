@@ -72,9 +72,20 @@ static void test_text(void **state)
     check("type: text, train: {file: train.txt}, encoding: latin-1, tokenizer: {type: char}, "
           "batching: {unit: stream, bptt: 3}, batch_size: 2",
           MODEL_LM, "task: language_model");
+    char words[3001]; /* converted in several goes */
+    for (size_t at = 0; at + 1 < sizeof words; at++)
+        words[at] = (char)('a' + at % 3);
+    words[sizeof words - 1] = '\0';
+    words[1500] = '\n';
+    data_write("long.txt", words);
+    check("type: text, train: {file: long.txt}, encoding: latin-1, tokenizer: {type: char}, batch_size: 2", MODEL_LM,
+          "task: language_model");
     check("type: conll, train: {file: train.txt}, delimiter: \" \", label: 2, tokenizer: {type: whitespace}, "
           "batch_size: 2",
           MODEL_TAG, "task: tag");
+    check("type: lines, train: {file: train.txt}, label: first, tokenizer: {type: char}, batch_size: 2, "
+          "batching: {bucketing: {count: 2}}",
+          MODEL_CLASSIFY, "task: classify");
     data_write("vocab.txt", "a\nb\n");
     check("type: text, train: {file: train.txt}, tokenizer: {type: whitespace, vocab: vocab.txt}, batch_size: 2",
           MODEL_LM, "task: language_model");

@@ -386,6 +386,8 @@ static void test_fingerprints(void **state)
     free(large);
     assert_int_equal(sl_fingerprint_compute("/nonexistent/x", &a, &err), SEQLSTM_NOT_FOUND);
     assert_non_null(strstr(err.message, "/nonexistent/x"));
+    assert_int_equal(sl_fingerprint_peek("/nonexistent/y", &a, &err), SEQLSTM_NOT_FOUND);
+    assert_non_null(strstr(err.message, "cannot examine `/nonexistent/y`: "));
 }
 
 int main(void)

@@ -187,26 +187,6 @@ static void without_a_place_for_the_cache(void **state)
     sl_buf_deinit(&text);
 }
 
-/* Of tokens that occur as often, the one that another one begins with comes first, as without the cache. */
-static void beginnings_of_tokens_come_first(void **state)
-{
-    (void)state;
-    char folder[160];
-    data_write("large.txt", "abc ab b abcd a\nabcd a abc ba ab b\nba\n\nx\n");
-    struct data_open plain = data_open_train(LARGE, MODEL_LM, "task: language_model");
-    snprintf(folder, sizeof folder, "%s/cache", data_folder);
-    setenv("SEQLSTM_CACHE", folder, 1);
-    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
-    struct data_open cached = data_open_train(LARGE, MODEL_LM, "task: language_model");
-    unsetenv("SEQLSTM_CACHE_LEAST");
-    unsetenv("SEQLSTM_CACHE");
-    assert_non_null(cached.train->token_file);
-    assert_true(
-        sl_vocabulary_is_same(sl_data_state_find_vocabulary(plain.state), sl_data_state_find_vocabulary(cached.state)));
-    data_close(&cached);
-    data_close(&plain);
-}
-
 /* A change at the end of a large text that leaves its size and its time as they were. */
 static void a_change_at_the_end_is_noticed(void **state)
 {
@@ -280,13 +260,9 @@ static void training_data_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_of_many_blocks_is_the_same),
-        cmocka_unit_test(the_first_of_several_errors_is_told),
-        cmocka_unit_test(interrupted_writes_go_on),
-        cmocka_unit_test(without_a_place_for_the_cache),
-        cmocka_unit_test(beginnings_of_tokens_come_first),
-        cmocka_unit_test(a_change_at_the_end_is_noticed),
-        cmocka_unit_test(a_folder_is_no_text),
+        cmocka_unit_test(a_text_of_many_blocks_is_the_same), cmocka_unit_test(the_first_of_several_errors_is_told),
+        cmocka_unit_test(interrupted_writes_go_on),          cmocka_unit_test(without_a_place_for_the_cache),
+        cmocka_unit_test(a_change_at_the_end_is_noticed),    cmocka_unit_test(a_folder_is_no_text),
         cmocka_unit_test(training_data_without_memory),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out at the n-th allocation, for every n, while a decoder or a sampler is made and runs: NO_MEMORY,
- * nothing lost (sanitizers), and the same text from the next run. */
+ * nothing lost (sanitizers), and the same text from the next run. What they count of the memory that they take. */
 #include "exec_pairs.h"
+
+#include <malloc.h>
 
 #include "oom.h"
 
@@ -152,11 +154,89 @@ static void a_sampler_runs_out_of_memory(void **state)
     close_team(&team);
 }
 
+/* A decoder that is gone no longer watches the executor that it has watched. */
+static void a_decoder_leaves_its_executors_alone(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct team team;
+    struct texts expected, got;
+    open_team(&team, true);
+    struct sl_batch *batch = make_pairs(false);
+    struct sl_decoder_request request = {.encoder = team.encoder.exec,
+                                         .step = team.step.exec,
+                                         .config = &configs[1],
+                                         .begin = BEGIN,
+                                         .end = END,
+                                         .traces_attention = true};
+    for (int time = 0; time < 2; time++) {
+        struct sl_decoder *decoder = NULL;
+        ok(sl_decoder_create(&request, &decoder, &err), &err);
+        ok(sl_decoder_run(decoder, batch, &err), &err);
+        read_texts(decoder, time ? &got : &expected);
+        sl_decoder_destroy(decoder);
+        request.traces_attention = false;
+    }
+    assert_memory_equal(&got, &expected, sizeof got);
+    sl_batch_destroy(batch);
+    close_team(&team);
+}
+
+static size_t count_used(void)
+{
+    const struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd; /* on the heap, and mapped for themselves */
+}
+
+static void expect_bytes(const char *what, size_t before, int64_t counted)
+{
+    const double taken = (double)(count_used() - before);
+    if (taken > 0 && !(fabs(taken - (double)counted) <= 0.05 * taken)) /* sanitizers count in their own way */
+        fail_msg("%s takes %g bytes, but counts %g", what, taken, (double)counted);
+}
+
+/* What is counted is what is taken, of things so large that the rest does not matter. */
+static void what_is_counted_is_taken(void **state)
+{
+    (void)state;
+    enum { ROWS = 5000, SENTENCES = 2000 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = pair_facts(SOURCE_V);
+    struct team team;
+    struct sl_sampler *sampler = NULL;
+    struct sl_beam *beam = NULL;
+    open_world(&team.w, data_pairs, cases[0].layers, &facts, true);
+    struct sl_envelope large = facts.envelope;
+    large.steps = 1;
+    large.sequences = large.rows = ROWS;
+    part_reports_attention = false;
+    open_part(&team.encoder, &team.w, SL_PART_ENCODER, &facts.envelope);
+    open_part(&team.step, &team.w, SL_PART_DECODER, &large);
+    const struct sl_sampler_request request = {.encoder = team.encoder.exec, .step = team.step.exec};
+    size_t before = count_used();
+    ok(sl_sampler_create(&request, &sampler, &err), &err);
+    expect_bytes("a sampler", before, sl_sampler_count_bytes(sl_exec_get_graph(team.step.exec)));
+    sl_sampler_destroy(sampler);
+    const struct sl_beam_rule rule = {.beam = 12, .n_best = 1};
+    int32_t *limits = calloc(SENTENCES, sizeof *limits);
+    for (int32_t s = 0; s < SENTENCES; s++)
+        limits[s] = 1;
+    before = count_used();
+    ok(sl_beam_create(&rule, SENTENCES, limits, &beam, &err), &err);
+    const int64_t one = sl_beam_count_bytes(&rule, SENTENCES, 1), two = sl_beam_count_bytes(&rule, SENTENCES, 2);
+    expect_bytes("a beam without a step", before, one - (two - one));
+    sl_beam_destroy(beam);
+    free(limits);
+    close_team(&team);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_decoder_runs_out_of_memory),
         cmocka_unit_test(a_sampler_runs_out_of_memory),
+        cmocka_unit_test(a_decoder_leaves_its_executors_alone),
+        cmocka_unit_test(what_is_counted_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,6 +8,7 @@
 #include "graph/graph.h"
 #include "interop/names.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 
 enum { PARAMS_MOST = 32, VALUES_MOST = 200, ENTRIES_MOST = 40 };
@@ -503,11 +504,60 @@ static void what_pytorch_does_not_compute(void **state)
     sl_buf_deinit(&notes);
 }
 
+/* Without memory for the n-th part: NO_MEMORY, or a note that is missing; else what it is with memory. */
+static void names_without_memory(void **state)
+{
+    (void)state;
+    char path[200];
+    static float back[PARAMS_MOST][VALUES_MOST];
+    float *places[PARAMS_MOST];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_safetensors *file = NULL;
+    open_world(both_ways, false);
+    snprintf(path, sizeof path, "%s", scratch_path("memory.safetensors"));
+    for (int n = 1;; n++) {
+        struct sl_buf notes = {0};
+        unlink(path);
+        oom_fail_at(n);
+        const seqlstm_status status =
+            sl_names_export(w.graph, SL_CONVENTION_PYTORCH, (const float *const *)w.places, path, &notes, &err);
+        const bool fails = oom_disarm();
+        if (status != SEQLSTM_OK && !(fails && status == SEQLSTM_NO_MEMORY))
+            fail_msg("export, allocation %d: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(access(path, F_OK) == 0, status == SEQLSTM_OK);
+        sl_buf_deinit(&notes);
+        if (!fails)
+            break;
+    }
+    ok(sl_safetensors_open(path, &file, &err), &err);
+    for (int p = 0; p < PARAMS_MOST; p++)
+        places[p] = back[p];
+    for (int n = 1;; n++) {
+        struct sl_buf notes = {0};
+        memset(back, 0, sizeof back);
+        oom_fail_at(n);
+        const seqlstm_status status =
+            sl_names_import(w.graph, SL_CONVENTION_PYTORCH, file, NULL, 0, places, &notes, &err);
+        const bool fails = oom_disarm();
+        if (status != SEQLSTM_OK && !(fails && status == SEQLSTM_NO_MEMORY))
+            fail_msg("import, allocation %d: status %d, %s", n, (int)status, err.message);
+        for (int32_t p = 0; status == SEQLSTM_OK && p < w.graph->param_count; p++)
+            assert_memory_equal(back[p], w.values[p],
+                                (size_t)(w.graph->params[p].rows * w.graph->params[p].columns) * sizeof(float));
+        sl_buf_deinit(&notes);
+        if (!fails)
+            break;
+    }
+    sl_safetensors_close(file);
+    close_world();
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_of_pytorch), cmocka_unit_test(layers_of_keras),
-        cmocka_unit_test(names_of_files),    cmocka_unit_test(several_names_are_given),
-        cmocka_unit_test(biases_of_a_gru),   cmocka_unit_test(what_pytorch_does_not_compute)};
+        cmocka_unit_test(layers_of_pytorch),   cmocka_unit_test(layers_of_keras),
+        cmocka_unit_test(names_of_files),      cmocka_unit_test(several_names_are_given),
+        cmocka_unit_test(biases_of_a_gru),     cmocka_unit_test(what_pytorch_does_not_compute),
+        cmocka_unit_test(names_without_memory)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
