@@ -212,6 +212,7 @@ struct joined {
     int32_t rank, ranks;
     const char *job;
     int64_t timeout_ms;
+    uint64_t bytes; /* that the plugin wants */
     struct host_ranks ranks_of;
     seqlstm_status status;
     struct seqlstm_error err;
@@ -229,27 +230,33 @@ static void *join(void *context)
     own = j->rank;
     j->err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
     memset(&j->ranks_of, 0, sizeof j->ranks_of);
-    j->status = host_ranks_open(&j->ranks_of, &host, &rendezvous, 5000, &j->err);
+    j->status = host_ranks_open(&j->ranks_of, &host, &rendezvous, j->bytes, &j->err);
     own = -1;
     return NULL;
 }
 
 static void join_alone(struct joined *j, int32_t rank, int32_t ranks, const char *job)
 {
-    *j = (struct joined){.rank = rank, .ranks = ranks, .job = job, .timeout_ms = 60000};
+    *j = (struct joined){.rank = rank, .ranks = ranks, .job = job, .timeout_ms = 60000, .bytes = 5000};
     join(j);
 }
 
-static void join_both(struct joined both[2], const char *name, int64_t timeout_ms)
+static void join_both_with(struct joined both[2], const char *name, int64_t timeout_ms, uint64_t bytes)
 {
     static char job[80];
     pthread_t other;
     snprintf(job, sizeof job, "calls-%s-%d", name, (int)getpid());
     for (int32_t r = 0; r < 2; r++)
-        both[r] = (struct joined){.rank = r, .ranks = 2, .job = job, .timeout_ms = timeout_ms};
+        both[r] =
+            (struct joined){.rank = r, .ranks = 2, .job = job, .timeout_ms = timeout_ms, .bytes = r ? bytes : 5000};
     assert_int_equal(pthread_create(&other, NULL, join, &both[1]), 0);
     join(&both[0]);
     pthread_join(other, NULL);
+}
+
+static void join_both(struct joined both[2], const char *name, int64_t timeout_ms)
+{
+    join_both_with(both, name, timeout_ms, 5000);
 }
 
 static void leave_both(struct joined both[2])
@@ -385,6 +392,20 @@ static void processes_of_other_users_are_not_met(void **state)
     assert_int_equal(blocks, 0);
 }
 
+/* It would divide the memory in another way. */
+static void another_build_is_refused(void **state)
+{
+    struct joined both[2];
+    (void)state;
+    join_both_with(both, "build", 500, 9000);
+    assert_int_equal(both[0].status, SEQLSTM_INVALID_CONFIG);
+    assert_string_equal(both[0].err.message,
+                        "a process calls itself rank 1 of 2, in a job of 2 ranks, and is of another "
+                        "version of seqlstm");
+    assert_int_equal(both[1].status, SEQLSTM_DEVICE);
+    leave_both(both);
+}
+
 static void *end_stranger(void *context)
 {
     (void)context;
@@ -473,6 +494,7 @@ int main(void)
         cmocka_unit_test(programs_that_are_started_get_no_file),
         cmocka_unit_test(a_peer_that_closes_its_socket_ends_no_other),
         cmocka_unit_test(processes_of_other_users_are_not_met),
+        cmocka_unit_test(another_build_is_refused),
         cmocka_unit_test(a_stranger_does_not_keep_ranks_apart),
         cmocka_unit_test(jobs_with_long_names_are_told_apart),
         cmocka_unit_test(memory_of_all_is_given_back_whole),
