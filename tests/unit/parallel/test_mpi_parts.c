@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts of comm-mpi around MPI: the environment that MPI changes, and the rules of groups, on an MPI that connects
  * all ranks with nothing. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,8 +24,9 @@ static struct {
     int exchanges, ends, told;
     char passed[80]; /* the bytes of pairs: "<1" came from member 1, ">2" went to member 2 */
     int failing;     /* 1: MPI makes no communicator */
-    int counted, number, made, freed;
-    int ranks[4]; /* of the communicator */
+    int counted, number, made, freed, handlers;
+    int64_t timeout_ns; /* of the last exchange */
+    int ranks[4];       /* of the communicator */
 } fake;
 
 seqlstm_status mpi_begin(struct seqlstm_connection *connection, const struct seqlstm_rendezvous *rendezvous,
@@ -47,6 +49,7 @@ seqlstm_status mpi_exchange(struct seqlstm_group *group, const struct seqlstm_ex
 {
     (void)group;
     fake.exchanges++;
+    fake.timeout_ns = exchange->timeout_ns;
     if (exchange->kind == SEQLSTM_COLLECTIVE_SEND || exchange->kind == SEQLSTM_COLLECTIVE_RECEIVE)
         snprintf(fake.passed + strlen(fake.passed), sizeof fake.passed - strlen(fake.passed), "%c%d",
                  exchange->kind == SEQLSTM_COLLECTIVE_SEND ? '>' : '<', exchange->peer);
@@ -105,6 +108,7 @@ int MPI_Comm_set_errhandler(MPI_Comm comm, MPI_Errhandler handler)
 {
     assert_true(comm == MPI_COMM_SELF);
     assert_true(handler == MPI_ERRORS_RETURN);
+    fake.handlers++;
     return MPI_SUCCESS;
 }
 
@@ -115,8 +119,13 @@ int MPI_Group_free(MPI_Group *group)
     return MPI_SUCCESS;
 }
 
+static int fails_in = -1; /* allocations until one fails; -1: none */
+
 static void *allocate(void *context, uint64_t bytes)
 {
+    if (fails_in == 0)
+        return NULL;
+    fails_in -= fails_in > 0;
     (*(int *)context)++;
     return calloc(1, bytes);
 }
@@ -202,7 +211,10 @@ static void a_group_of_some_ranks_has_its_own_places(void **state)
         assert_memory_equal(group->ranks, cases[k].ranks, (size_t)cases[k].count * sizeof(int32_t));
         assert_true(group->comm == MPI_COMM_SELF);
         assert_string_equal(fake.passed, cases[k].passed);
-        assert_true(fake.made == 1 && fake.number == (int)number && fake.freed == 2);
+        assert_true(fake.made == 1 && fake.number == (int)number && fake.freed == 2 && fake.handlers == 1);
+        assert_true(cases[k].count == 1 || fake.timeout_ns == 1000000000); /* that of the meeting */
+        assert_int_equal(pthread_mutex_trylock(&c->lock), 0);
+        pthread_mutex_unlock(&c->lock);
         assert_int_equal(fake.counted, cases[k].count);
         assert_memory_equal(fake.ranks, cases[k].ranks, (size_t)cases[k].count * sizeof(int32_t));
         const struct seqlstm_exchange itself = {.kind = SEQLSTM_COLLECTIVE_SEND, .peer = cases[k].place},
@@ -214,6 +226,35 @@ static void a_group_of_some_ranks_has_its_own_places(void **state)
         table->close(c);
     }
     assert_int_equal(blocks, 0);
+}
+
+/* One that does not reach the first member asks it for nothing. */
+static void a_member_that_fails_asks_no_further(void **state)
+{
+    (void)state;
+    static const int32_t ranks[] = {0, 2};
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_connection *c = join(2, 3);
+    struct seqlstm_group *group = NULL;
+    fake.exchange_status = SEQLSTM_CANCELLED;
+    assert_int_equal(table->group_create(c, 2, ranks, 2, &group, &err), SEQLSTM_CANCELLED);
+    assert_string_equal(fake.passed, ">0");
+    table->close(c);
+    assert_int_equal(blocks, 0);
+}
+
+static void processes_are_watched_until_the_end(void **state)
+{
+    (void)state;
+    struct seqlstm_connection *c = join(2, 3);
+    const int first = open("/dev/null", O_RDONLY), second = open("/dev/null", O_RDONLY);
+    assert_true(first >= 0 && second >= 0);
+    c->peers[0].process = first;
+    c->peers[1].process = second;
+    seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR)->close(c);
+    assert_int_equal(fcntl(first, F_GETFD), -1);
+    assert_int_equal(fcntl(second, F_GETFD), -1);
 }
 
 /* A group that cannot be made leaves its number unused, and all that follows fails. */
@@ -285,6 +326,40 @@ static void a_connection_that_cannot_begin_keeps_nothing(void **state)
     assert_int_equal(blocks, 0);
 }
 
+static void a_rank_without_memory_keeps_nothing(void **state)
+{
+    static const int32_t all[] = {0, 1};
+    const struct seqlstm_collectives *table = seqlstm_collectives_query_v0(SEQLSTM_COLLECTIVES_MINOR);
+    const struct seqlstm_rendezvous rendezvous = {.rank = 0, .ranks = 2, .timeout_ns = 1000000000};
+    (void)state;
+    for (fails_in = 0;;) {
+        static int next;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_connection *connection = NULL;
+        struct seqlstm_group *group = NULL;
+        seqlstm_status status = table->open(&host, NULL, 0, &rendezvous, &connection, &err);
+        const bool opened = status == SEQLSTM_OK;
+        assert_true(opened == (connection != NULL));
+        if (opened)
+            status = table->group_create(connection, 3, all, 2, &group, &err);
+        assert_true((status == SEQLSTM_OK) == (group != NULL));
+        if (opened) /* a number that is not used yet */
+            assert_int_equal(connection->used_groups, group != NULL ? 1u << 3 : 0);
+        fails_in = -1;
+        table->group_destroy(group);
+        table->close(connection);
+        assert_int_equal(blocks, 0);
+        if (status == SEQLSTM_OK) {
+            assert_int_equal(next, 3);
+            break;
+        }
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_string_equal(err.message, opened ? "no memory for a group" : "no memory for a connection");
+        fails_in = ++next;
+    }
+    fails_in = -1;
+}
+
 static size_t count_variables(void)
 {
     size_t count = 0;
@@ -328,9 +403,12 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_number_is_that_of_one_group),
         cmocka_unit_test(a_group_of_some_ranks_has_its_own_places),
+        cmocka_unit_test(a_member_that_fails_asks_no_further),
+        cmocka_unit_test(processes_are_watched_until_the_end),
         cmocka_unit_test(a_group_that_fails_ends_the_connection),
         cmocka_unit_test(after_a_failed_exchange_all_fail),
         cmocka_unit_test(a_connection_that_cannot_begin_keeps_nothing),
+        cmocka_unit_test(a_rank_without_memory_keeps_nothing),
         cmocka_unit_test(the_environment_is_what_it_was),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
