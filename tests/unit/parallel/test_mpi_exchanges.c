@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which calls of MPI the exchanges of comm-mpi become, with which parts of the buffers, counts, types and roots: small
  * ones, and large ones in chunks. MPI notes the calls and touches no memory. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -18,6 +19,8 @@
 #define TO   ((char *)0x200000000000)
 
 static char calls[600];
+static int parts, code_at = -1, failure_at = -1; /* the part whose call, or whose end, fails; -1: none */
+static struct seqlstm_connection connection;
 static seqlstm_status looks;
 
 static void note(const char *format, ...) SEQLSTM_PRINTF(1, 2);
@@ -29,6 +32,13 @@ static void note(const char *format, ...)
     va_start(args, format);
     vsnprintf(calls + used, sizeof calls - used, format, args);
     va_end(args);
+}
+
+/* What a call of MPI returns, which is made under the lock. */
+static int get_code(void)
+{
+    assert_int_equal(pthread_mutex_trylock(&connection.lock), EBUSY);
+    return parts == code_at ? MPI_ERR_OTHER : MPI_SUCCESS;
 }
 
 /* "f" and "t": FROM and TO, with the offset; "-": in place. */
@@ -66,7 +76,7 @@ int MPI_Iallreduce(const void *source, void *target, int count, MPI_Datatype typ
     (void)request;
     note("allreduce %s %s %d %s %s%s; ", name(source), name(target), count, name_type(type), name_operation(op),
          name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Ireduce(const void *source, void *target, int count, MPI_Datatype type, MPI_Op op, int root, MPI_Comm comm,
@@ -74,7 +84,7 @@ int MPI_Ireduce(const void *source, void *target, int count, MPI_Datatype type, 
 {
     (void)request, (void)type;
     note("reduce %s %s %d %s %d%s; ", name(source), name(target), count, name_operation(op), root, name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Ireduce_scatter_block(const void *source, void *target, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
@@ -83,14 +93,14 @@ int MPI_Ireduce_scatter_block(const void *source, void *target, int count, MPI_D
     (void)request;
     note("scatter %s %s %d %s %s%s; ", name(source), name(target), count, name_type(type), name_operation(op),
          name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Ibcast(void *target, int count, MPI_Datatype type, int root, MPI_Comm comm, MPI_Request *request)
 {
     (void)request;
     note("bcast %s %d %s %d%s; ", name(target), count, name_type(type), root, name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Iallgather(const void *source, int source_count, MPI_Datatype source_type, void *target, int count,
@@ -98,33 +108,44 @@ int MPI_Iallgather(const void *source, int source_count, MPI_Datatype source_typ
 {
     (void)request, (void)source_count, (void)source_type;
     note("allgather %s %s %d %s%s; ", name(source), name(target), count, name_type(type), name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Ibarrier(MPI_Comm comm, MPI_Request *request)
 {
     (void)request;
     note("barrier%s; ", name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Isend(const void *source, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)request, (void)tag;
     note("send %s %d %s %d%s; ", name(source), count, name_type(type), rank, name_comm(comm));
-    return MPI_SUCCESS;
+    return get_code();
 }
 
 int MPI_Irecv(void *target, int count, MPI_Datatype type, int rank, int tag, MPI_Comm comm, MPI_Request *request)
 {
     (void)request, (void)tag;
     note("recv %s %d %s %d%s; ", name(target), count, name_type(type), rank, name_comm(comm));
+    return get_code();
+}
+
+int MPI_Error_string(int code, char *text, int *length)
+{
+    *length = sprintf(text, "code %d", code);
     return MPI_SUCCESS;
 }
 
 seqlstm_status mpi_finish(struct mpi_wait *wait, MPI_Request *request)
 {
-    (void)wait, (void)request;
+    (void)request;
+    assert_int_equal(pthread_mutex_trylock(&connection.lock), 0);
+    pthread_mutex_unlock(&connection.lock);
+    assert_true((wait->group == NULL) == (wait->peer >= 0)); /* of a pair, or of a group */
+    if (parts++ == failure_at)
+        SEQLSTM_FAIL(wait->err, SEQLSTM_DEVICE, "rank 5 did not come in time");
     return SEQLSTM_OK;
 }
 
@@ -138,7 +159,6 @@ seqlstm_status mpi_look(struct mpi_wait *wait)
 /* ---- tests ------------------------------------------------------------------------------------------------------ */
 
 static struct mpi_peer peers[6];
-static struct seqlstm_connection connection;
 static int32_t members[] = {1, 3, 5};
 static struct seqlstm_group group;
 
@@ -155,6 +175,8 @@ static int make_group(void **state)
     group = (struct seqlstm_group){
         .connection = &connection, .comm = MPI_COMM_WORLD, .number = 4, .members = 3, .place = 1, .ranks = members};
     calls[0] = 0;
+    parts = 0;
+    code_at = failure_at = -1;
     return 0;
 }
 
@@ -165,44 +187,71 @@ static int make_group(void **state)
     }
 
 /* A chunk has 2^27 elements, or bytes where data are only moved: 134217728. */
+static const struct {
+    struct seqlstm_exchange exchange;
+    const char *calls;
+} cases[] = {
+    {EXCHANGE(ALL_REDUCE, FLOAT32, SUM, 0, 7, FROM, TO), "allreduce f0 t0 7 float sum; "},
+    {EXCHANGE(ALL_REDUCE, FLOAT64, MAX, 0, 7, TO, TO), "allreduce - t0 7 double max; "},
+    {EXCHANGE(ALL_REDUCE, FLOAT64, MIN, 0, 0, TO, TO), ""},
+    {EXCHANGE(ALL_REDUCE, FLOAT64, MIN, 0, 134217728 + 5, FROM, TO),
+     "allreduce f0 t0 134217728 double min; allreduce f1073741824 t1073741824 5 double min; "},
+    {EXCHANGE(ALL_REDUCE, FLOAT32, SUM, 0, 134217728 + 5, TO, TO),
+     "allreduce - t0 134217728 float sum; allreduce - t536870912 5 float sum; "},
+    {EXCHANGE(REDUCE_SCATTER, FLOAT32, MIN, 0, 7, FROM, TO), "scatter f0 t0 7 float min; "},
+    {EXCHANGE(REDUCE_SCATTER, FLOAT32, SUM, 0, 44739242, FROM, TO), "scatter f0 t0 44739242 float sum; "},
+    {EXCHANGE(REDUCE_SCATTER, FLOAT32, MAX, 0, 44739243, FROM, TO),
+     "reduce f0 t0 44739243 max 0; reduce f178956972 t0 44739243 max 1; reduce f357913944 t0 44739243 max 2; "},
+    {EXCHANGE(REDUCE_SCATTER, UINT8, SUM, 0, 134217730, FROM, TO),
+     "reduce f0 t0 134217728 sum 0; reduce f134217728 t134217728 2 sum 0; "
+     "reduce f134217730 t0 134217728 sum 1; reduce f268435458 t134217728 2 sum 1; "
+     "reduce f268435460 t0 134217728 sum 2; reduce f402653188 t134217728 2 sum 2; "},
+    {EXCHANGE(ALL_GATHER, FLOAT32, SUM, 0, 3, TO + 12, TO), "allgather - t0 12 byte; "},
+    {EXCHANGE(BROADCAST, FLOAT32, SUM, 2, 3, NULL, TO), "bcast t0 12 byte 2; "},
+    {EXCHANGE(BROADCAST, FLOAT32, SUM, 1, 33554433, NULL, TO),
+     "bcast t0 134217728 byte 1; bcast t134217728 4 byte 1; "},
+    {EXCHANGE(BARRIER, FLOAT32, SUM, 0, 0, NULL, NULL), "barrier; "},
+    {EXCHANGE(SEND, FLOAT32, SUM, 2, 3, FROM, TO), "send f0 12 byte 5 pairs; "},
+    {EXCHANGE(SEND, UINT8, SUM, 0, 0, FROM, TO), "send f0 0 byte 1 pairs; "},
+    {EXCHANGE(RECEIVE, FLOAT64, SUM, 0, 3, FROM, TO), "recv t0 24 byte 1 pairs; "},
+    {EXCHANGE(RECEIVE, UINT8, SUM, 2, 134217729, FROM, TO),
+     "recv t0 134217728 byte 5 pairs; recv t134217728 1 byte 5 pairs; "},
+};
+
 static void each_exchange_is_made_of_its_parts(void **state)
 {
-    static const struct {
-        struct seqlstm_exchange exchange;
-        const char *calls;
-    } cases[] = {
-        {EXCHANGE(ALL_REDUCE, FLOAT32, SUM, 0, 7, FROM, TO), "allreduce f0 t0 7 float sum; "},
-        {EXCHANGE(ALL_REDUCE, FLOAT64, MAX, 0, 7, TO, TO), "allreduce - t0 7 double max; "},
-        {EXCHANGE(ALL_REDUCE, FLOAT64, MIN, 0, 0, TO, TO), ""},
-        {EXCHANGE(ALL_REDUCE, FLOAT64, MIN, 0, 134217728 + 5, FROM, TO),
-         "allreduce f0 t0 134217728 double min; allreduce f1073741824 t1073741824 5 double min; "},
-        {EXCHANGE(ALL_REDUCE, FLOAT32, SUM, 0, 134217728 + 5, TO, TO),
-         "allreduce - t0 134217728 float sum; allreduce - t536870912 5 float sum; "},
-        {EXCHANGE(REDUCE_SCATTER, FLOAT32, MIN, 0, 7, FROM, TO), "scatter f0 t0 7 float min; "},
-        {EXCHANGE(REDUCE_SCATTER, FLOAT32, SUM, 0, 44739242, FROM, TO), "scatter f0 t0 44739242 float sum; "},
-        {EXCHANGE(REDUCE_SCATTER, FLOAT32, MAX, 0, 44739243, FROM, TO),
-         "reduce f0 t0 44739243 max 0; reduce f178956972 t0 44739243 max 1; reduce f357913944 t0 44739243 max 2; "},
-        {EXCHANGE(REDUCE_SCATTER, UINT8, SUM, 0, 134217730, FROM, TO),
-         "reduce f0 t0 134217728 sum 0; reduce f134217728 t134217728 2 sum 0; "
-         "reduce f134217730 t0 134217728 sum 1; reduce f268435458 t134217728 2 sum 1; "
-         "reduce f268435460 t0 134217728 sum 2; reduce f402653188 t134217728 2 sum 2; "},
-        {EXCHANGE(ALL_GATHER, FLOAT32, SUM, 0, 3, TO + 12, TO), "allgather - t0 12 byte; "},
-        {EXCHANGE(BROADCAST, FLOAT32, SUM, 2, 3, NULL, TO), "bcast t0 12 byte 2; "},
-        {EXCHANGE(BROADCAST, FLOAT32, SUM, 1, 33554433, NULL, TO),
-         "bcast t0 134217728 byte 1; bcast t134217728 4 byte 1; "},
-        {EXCHANGE(BARRIER, FLOAT32, SUM, 0, 0, NULL, NULL), "barrier; "},
-        {EXCHANGE(SEND, FLOAT32, SUM, 2, 3, FROM, TO), "send f0 12 byte 5 pairs; "},
-        {EXCHANGE(SEND, UINT8, SUM, 0, 0, FROM, TO), "send f0 0 byte 1 pairs; "},
-        {EXCHANGE(RECEIVE, FLOAT64, SUM, 0, 3, FROM, TO), "recv t0 24 byte 1 pairs; "},
-        {EXCHANGE(RECEIVE, UINT8, SUM, 2, 134217729, FROM, TO),
-         "recv t0 134217728 byte 5 pairs; recv t134217728 1 byte 5 pairs; "},
-    };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         make_group(state);
         assert_int_equal(mpi_exchange(&group, &cases[k].exchange, &err), SEQLSTM_OK);
         if (strcmp(calls, cases[k].calls) != 0)
             fail_msg("case %zu: '%s', expected '%s'", k, calls, cases[k].calls);
+    }
+}
+
+/* Of each exchange: nothing follows the part that fails, and it does not count as made. */
+static void a_part_that_fails_ends_the_exchange(void **state)
+{
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        int count = 0;
+        for (const char *at = cases[k].calls; (at = strchr(at, ';')) != NULL; at++)
+            count++;
+        for (int n = 0; n < 2 * count; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            const char *end = cases[k].calls;
+            make_group(state);
+            *(n % 2 ? &code_at : &failure_at) = n / 2;
+            assert_int_equal(mpi_exchange(&group, &cases[k].exchange, &err), SEQLSTM_DEVICE);
+            for (int part = 0; part <= n / 2; part++)
+                end = strchr(end, ';') + 2;
+            if (strncmp(calls, cases[k].calls, (size_t)(end - cases[k].calls)) != 0 || calls[end - cases[k].calls] != 0)
+                fail_msg("case %zu, part %d fails: '%s'", k, n / 2, calls);
+            assert_non_null(
+                strstr(err.message, n % 2 ? "MPI failed in an exchange: code" : "rank 5 did not come in time"));
+            assert_int_equal(connection.made[4], 0);
+            for (int r = 0; r < 6; r++)
+                assert_true(peers[r].sent == 0 && peers[r].received == 0);
+        }
     }
 }
 
@@ -265,6 +314,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(each_exchange_is_made_of_its_parts, make_group),
+        cmocka_unit_test_setup(a_part_that_fails_ends_the_exchange, make_group),
         cmocka_unit_test_setup(a_large_gather_is_a_broadcast_of_each, make_group),
         cmocka_unit_test_setup(own_part_is_gathered_from_elsewhere, make_group),
         cmocka_unit_test_setup(what_is_done_is_counted_where_it_belongs, make_group),

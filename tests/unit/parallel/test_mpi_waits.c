@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -41,6 +42,8 @@ static struct {
     bool holds;                        /* what is sent stays on its way */
     void *into;                        /* of MPI_Irecv */
     const struct mpi_notice *delivers; /* the next one that MPI_Test finds; NULL: none */
+    bool releases;                     /* when it delivers, what is sent arrives */
+    int code;                          /* what MPI_Test returns for what is sent */
     int socket;                        /* of MPI_Iallgather: to the process that is rank 1 */
     int rank;
 } mpi;
@@ -72,10 +75,14 @@ int MPI_Test(MPI_Request *request, int *done, MPI_Status *status)
     *done = 1;
     if (*request == make_request(SENDING)) {
         *done = !mpi.holds;
+        if (mpi.code != MPI_SUCCESS)
+            return mpi.code;
     } else if (*request == make_request(LISTENING)) {
         *done = mpi.delivers != NULL;
         if (mpi.delivers)
             memcpy(mpi.into, mpi.delivers, sizeof *mpi.delivers);
+        if (mpi.delivers && mpi.releases)
+            mpi.holds = false;
         mpi.delivers = NULL;
     }
     if (*done)
@@ -378,7 +385,11 @@ static void a_long_wait_is_told_to_the_group(void **state)
                             .deadline_ns = mpi_now_ns() + 1000000,
                             .err = &err};
     mpi.holds = true;
+    const int slack = prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0);
+    prctl(PR_SET_TIMERSLACK, 77777, 0, 0, 0);
     assert_int_equal(mpi_finish(&wait, &never), SEQLSTM_DEVICE);
+    assert_int_equal(prctl(PR_GET_TIMERSLACK, 0, 0, 0, 0), 77777); /* of the thread of the host */
+    prctl(PR_SET_TIMERSLACK, slack, 0, 0, 0);
     assert_true(wait.told);
     assert_int_equal(mpi.count, 2);
     for (int k = 0; k < 2; k++) {
@@ -386,6 +397,37 @@ static void a_long_wait_is_told_to_the_group(void **state)
         const struct mpi_notice *n = &mpi.sent[k].notice;
         assert_true(n->kind == MPI_NOTICE_WAITING && n->rank == 2 && n->group == 3 && n->call == 9);
     }
+}
+
+/* What arrives while a rank finds that another has left is received; after the end of the job nothing is. */
+static void what_arrives_at_last_counts_unless_the_job_has_ended(void **state)
+{
+    for (int ended = 0; ended < 2; ended++) {
+        make_ranks(state);
+        MPI_Request request = make_request(SENDING);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct mpi_wait wait = {
+            .connection = &other, .group = &group, .peer = -1, .told = true, .deadline_ns = INT64_MAX, .err = &err};
+        const struct mpi_notice notice = {.kind = ended ? MPI_NOTICE_ABORT : MPI_NOTICE_LEFT, .rank = 4};
+        mpi.holds = mpi.releases = true;
+        mpi.delivers = &notice;
+        assert_int_equal(mpi_finish(&wait, &request), ended ? SEQLSTM_CANCELLED : SEQLSTM_OK);
+        assert_false(mpi.holds);
+        if (ended)
+            assert_string_equal(err.message, "rank 4 has ended the job");
+    }
+}
+
+static void an_mpi_that_fails_is_named(void **state)
+{
+    MPI_Request request = make_request(SENDING);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct mpi_wait wait = {.connection = &other, .group = &group, .peer = -1, .told = true, .err = &err};
+    (void)state;
+    mpi.holds = true;
+    mpi.code = 19;
+    assert_int_equal(mpi_finish(&wait, &request), SEQLSTM_DEVICE);
+    assert_string_equal(err.message, "MPI failed in an exchange: code 19");
 }
 
 /* ---- processes -------------------------------------------------------------------------------------------------- */
@@ -448,6 +490,8 @@ int main(void)
         cmocka_unit_test_setup(a_user_stops_what_nobody_is_to_blame_for, make_ranks),
         cmocka_unit_test_setup(the_late_one_is_the_one_that_does_not_wait, make_ranks),
         cmocka_unit_test_setup(a_long_wait_is_told_to_the_group, make_ranks),
+        cmocka_unit_test_setup(what_arrives_at_last_counts_unless_the_job_has_ended, make_ranks),
+        cmocka_unit_test_setup(an_mpi_that_fails_is_named, make_ranks),
         cmocka_unit_test_setup(the_processes_of_this_host_are_watched, make_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
