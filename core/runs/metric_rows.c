@@ -16,7 +16,10 @@ json_t *sl_metric_rows_read(const char *folder)
 {
     char *path = sl_path_join(folder, "metrics.jsonl"), *text = NULL, *rest = NULL;
     json_t *rows = json_array();
-    if (path && sl_file_is_regular(path) && sl_file_read(path, METRICS_LIMIT, &text, NULL, NULL) == SEQLSTM_OK)
+    seqlstm_status status = path ? SEQLSTM_NOT_FOUND : SEQLSTM_NO_MEMORY;
+    if (path && sl_file_is_regular(path))
+        status = sl_file_read(path, METRICS_LIMIT, &text, NULL, NULL);
+    if (status == SEQLSTM_OK)
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
             json_t *row = json_loads(line, 0, NULL);
             if (row)
@@ -24,6 +27,10 @@ json_t *sl_metric_rows_read(const char *folder)
         }
     free(text);
     free(path);
+    if (status == SEQLSTM_NO_MEMORY) {
+        json_decref(rows);
+        rows = NULL;
+    }
     return rows;
 }
 

@@ -82,8 +82,10 @@ static bool read_line(json_t *rows, const char *key, struct sl_chart_line *line)
 static void write_charts(struct sl_buf *out, const struct sl_run_facts *const *runs, const struct sl_run_comparison *c)
 {
     json_t *rows[SL_CHART_LINES];
-    for (size_t r = 0; r < c->run_count; r++)
+    for (size_t r = 0; r < c->run_count; r++) {
         rows[r] = sl_metric_rows_read(runs[r]->folder);
+        out->failed = out->failed || rows[r] == NULL;
+    }
     sl_buf_append_text(out, "<div class=\"charts\">\n");
     for (size_t m = 0; m < c->metric_count; m++) {
         struct sl_chart chart = {.title = c->metrics[m].key, .has_outer_legend = true};

@@ -28,8 +28,8 @@ const char *sl_run_state_get_name(enum sl_run_state state)
 
 /* ---- files ------------------------------------------------------------------------------------------------- */
 
-/* The last bytes of a regular file; NULL: none. */
-static char *read_tail(const char *path, size_t most)
+/* The last bytes of a regular file; NULL: none, or no memory, and then *failed. */
+static char *read_tail(const char *path, size_t most, bool *failed)
 {
     struct stat info;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
@@ -37,6 +37,7 @@ static char *read_tail(const char *path, size_t most)
     if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode)) {
         size_t bytes = info.st_size < (off_t)most ? (size_t)info.st_size : most;
         text = malloc(bytes + 1);
+        *failed = *failed || text == NULL;
         ssize_t got = text ? pread(fd, text, bytes, info.st_size - (off_t)bytes) : -1;
         if (text)
             text[got > 0 ? got : 0] = '\0';
@@ -46,10 +47,11 @@ static char *read_tail(const char *path, size_t most)
     return text;
 }
 
-static json_t *read_summary(const char *folder)
+static json_t *read_summary(const char *folder, bool *failed)
 {
     char *path = sl_path_join(folder, "summary.json");
-    char *text = path ? read_tail(path, SUMMARY_LIMIT) : NULL;
+    char *text = path ? read_tail(path, SUMMARY_LIMIT, failed) : NULL;
+    *failed = *failed || path == NULL;
     json_t *root = text ? json_loads(text, 0, NULL) : NULL;
     free(text);
     free(path);
@@ -121,8 +123,9 @@ static bool take_summary(struct collector *to, json_t *summary)
 static bool take_rows(struct collector *to)
 {
     char *path = sl_path_join(to->run->folder, "metrics.jsonl"), *rest = NULL;
-    char *text = path ? read_tail(path, TAIL_BYTES) : NULL;
-    bool fine = path != NULL;
+    bool failed = path == NULL;
+    char *text = path ? read_tail(path, TAIL_BYTES, &failed) : NULL;
+    bool fine = !failed;
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line && fine; line = strtok_r(NULL, "\n", &rest)) {
         json_t *row = json_loads(line, 0, NULL);
         const char *split = json_string_value(json_object_get(row, "split"));
@@ -186,8 +189,9 @@ bool sl_run_facts_read(struct sl_arena *arena, const char *folder, const char *n
     if (out->name == NULL || out->folder == NULL)
         return false;
     struct collector to = {.arena = arena, .run = out};
-    json_t *summary = read_summary(folder);
-    bool fine = find_state(&to, summary != NULL) &&
+    bool failed = false;
+    json_t *summary = read_summary(folder, &failed);
+    bool fine = !failed && find_state(&to, summary != NULL) &&
                 (out->state == SL_RUN_FINISHED ? take_summary(&to, summary) : take_rows(&to));
     json_decref(summary);
     struct sl_run_metric *metrics = SL_ARENA_ARRAY(arena, struct sl_run_metric, out->metric_count);

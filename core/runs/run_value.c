@@ -53,9 +53,8 @@ bool sl_run_value_read(struct sl_arena *arena, const char *text, struct sl_run_v
 bool sl_run_config_read(struct sl_arena *arena, const struct sl_run_facts *run, struct sl_config_entries *out)
 {
     char *path = sl_path_join(run->folder, "config.yaml"), *text = NULL;
-    bool fine = path != NULL;
-    if (fine && sl_file_read(path, CONFIG_LIMIT, &text, NULL, NULL) == SEQLSTM_OK)
-        fine = sl_config_entries_read(arena, text, out);
+    const seqlstm_status status = path ? sl_file_read(path, CONFIG_LIMIT, &text, NULL, NULL) : SEQLSTM_NO_MEMORY;
+    const bool fine = status == SEQLSTM_OK ? sl_config_entries_read(arena, text, out) : status != SEQLSTM_NO_MEMORY;
     free(text);
     free(path);
     return fine;
