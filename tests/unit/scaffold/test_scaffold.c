@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/system/file.h"
+#include "descriptors.h"
 #include "ok.h"
 #include "oom.h"
 #include "scaffold/scaffold.h"
@@ -153,8 +154,37 @@ static void test_a_full_disk_leaves_nothing(void **state)
             }
 }
 
+/* A folder with a file in it is refused, and stays as it was; so does a file. */
+static void test_what_is_there_stays(void **state)
+{
+    struct sl_buf files = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char folder[128], file[160];
+    (void)state;
+    snprintf(folder, sizeof folder, "%s", scratch_path("full"));
+    snprintf(file, sizeof file, "%s/README.md", folder);
+    assert_int_equal(mkdir(folder, 0777), 0);
+    FILE *own = fopen(file, "w");
+    assert_non_null(own);
+    assert_int_equal(fclose(own), 0);
+    const int descriptors = descriptors_count();
+    for (int backend = 0; backend < 2; backend++) {
+        assert_int_equal(make(backend, folder, &files, &err), SEQLSTM_INVALID_CONFIG);
+        assert_non_null(strstr(err.message, "exists and is not empty; nothing was written (--dir names another one)"));
+        assert_int_equal(make(backend, file, &files, &err), SEQLSTM_INVALID_CONFIG);
+        assert_non_null(strstr(err.message, "exists and is not a folder that can be read"));
+    }
+    assert_int_equal(sl_scaffold_backend("reference", scratch_path("other"), &files, &err), SEQLSTM_INVALID_CONFIG);
+    assert_int_equal(count_entries(scratch_path("other")), -1);
+    assert_int_equal(count_entries(folder), 1);
+    assert_int_equal(access(file, R_OK), 0);
+    assert_int_equal(files.length_bytes, 0);
+    assert_int_equal(descriptors_count(), descriptors);
+}
+
 static void test_without_memory(void **state)
 {
+    const int descriptors = descriptors_count();
     (void)state;
     for (int n = 1;; n++) {
         struct sl_buf files = {0};
@@ -171,17 +201,16 @@ static void test_without_memory(void **state)
             break;
         }
         assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_int_equal(descriptors_count(), descriptors);
     }
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_files_are_their_templates),
-        cmocka_unit_test(test_the_longest_name_is_told),
-        cmocka_unit_test(test_what_kind_may_be_meant),
-        cmocka_unit_test(test_a_full_disk_leaves_nothing),
-        cmocka_unit_test(test_without_memory),
+        cmocka_unit_test(test_files_are_their_templates), cmocka_unit_test(test_the_longest_name_is_told),
+        cmocka_unit_test(test_what_kind_may_be_meant),    cmocka_unit_test(test_a_full_disk_leaves_nothing),
+        cmocka_unit_test(test_what_is_there_stays),       cmocka_unit_test(test_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
