@@ -47,6 +47,12 @@ static void expect_no_child(void)
     assert_true(waitpid(-1, NULL, WNOHANG) < 0 && errno == ECHILD);
 }
 
+/* Did a worker that was to compute too long get too little of a busy processor? Then it is tried again. */
+static bool is_starved(const char *detail, const char *expected)
+{
+    return strstr(expected, "of processor time") && strstr(detail, "mostly waiting");
+}
+
 #define READ "read -r name <&3; "
 
 /* Each script answers one name, or ends. */
@@ -92,6 +98,11 @@ static void a_worker_answers_or_ends(void **state)
         memset(&result, 0x7f, sizeof result);
         sl_workers_run(workers, "a:case", &result);
         const bool has_variant = result.verdict == SL_VERDICT_CRASH || strcmp(result.variant, cases[k].variant) == 0;
+        if (is_starved(result.detail, cases[k].detail)) {
+            k--;
+            end(workers);
+            continue;
+        }
         if (result.verdict != cases[k].verdict || strcmp(result.detail, cases[k].detail) != 0 || !has_variant ||
             (cases[k].goes_on && result.worst != 0.5))
             fail_msg("script %zu: %s, `%s`, `%s`, %g", k, sl_verdict_name(result.verdict), result.variant,
@@ -212,6 +223,12 @@ static void a_worker_loads_the_backend(void **state)
         struct sl_arena arena;
         sl_arena_init(&arena);
         const seqlstm_status status = sl_workers_load(workers, &arena, &got, &err);
+        if (is_starved(err.message, cases[k].message)) {
+            k--;
+            sl_arena_deinit(&arena);
+            end(workers);
+            continue;
+        }
         if (status != cases[k].status || strcmp(err.message, cases[k].message) != 0)
             fail_msg("script %zu: %d, `%s`", k, (int)status, err.message);
         if (status == SEQLSTM_OK) {
