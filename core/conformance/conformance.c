@@ -216,9 +216,11 @@ static void check_claims(struct sl_conformance_report *r)
     }
 }
 
-static const char *copy_text(struct sl_arena *arena, const char *text)
+/* False: no memory. */
+static bool copy_text(struct sl_arena *arena, const char *text, const char **out)
 {
-    return text ? sl_arena_strdup(arena, text) : NULL;
+    *out = text ? sl_arena_strdup(arena, text) : NULL;
+    return *out || !text;
 }
 
 /* Copies the record into the arena of the report, because the report outlives the workbench. */
@@ -226,22 +228,20 @@ static seqlstm_status keep_record(struct sl_conformance_report *r, const struct 
                                   struct seqlstm_error *err)
 {
     r->record = *from;
-    r->record.id = copy_text(&r->arena, from->id);
-    r->record.file = copy_text(&r->arena, from->file);
-    r->record.version = copy_text(&r->arena, from->version);
-    r->record.vendor = copy_text(&r->arena, from->vendor);
-    r->record.license = copy_text(&r->arena, from->license);
-    r->record.build = copy_text(&r->arena, from->build);
-    struct seqlstm_device_info *devices = SL_ARENA_ARRAY(&r->arena, struct seqlstm_device_info, from->device_count + 1);
-    struct sl_backend_file *files = SL_ARENA_ARRAY(&r->arena, struct sl_backend_file, from->file_count + 1);
-    if (!devices || !files)
+    struct sl_arena *arena = &r->arena;
+    bool copied =
+        copy_text(arena, from->id, &r->record.id) && copy_text(arena, from->file, &r->record.file) &&
+        copy_text(arena, from->version, &r->record.version) && copy_text(arena, from->vendor, &r->record.vendor) &&
+        copy_text(arena, from->license, &r->record.license) && copy_text(arena, from->build, &r->record.build);
+    struct seqlstm_device_info *devices = SL_ARENA_ARRAY(arena, struct seqlstm_device_info, from->device_count + 1);
+    struct sl_backend_file *files = SL_ARENA_ARRAY(arena, struct sl_backend_file, from->file_count + 1);
+    for (uint32_t i = 0; copied && files && i < from->file_count; i++)
+        copied = copy_text(arena, from->files[i].path, &files[i].path) &&
+                 copy_text(arena, from->files[i].build_id, &files[i].build_id);
+    if (!copied || !devices || !files)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for the conformance report");
     if (from->device_count)
         memcpy(devices, from->devices, from->device_count * sizeof *devices);
-    for (uint32_t i = 0; i < from->file_count; i++) {
-        files[i].path = copy_text(&r->arena, from->files[i].path);
-        files[i].build_id = copy_text(&r->arena, from->files[i].build_id);
-    }
     r->record.devices = devices;
     r->record.files = files;
     return SEQLSTM_OK;

@@ -271,7 +271,7 @@ void sl_runner_destroy(struct sl_runner *r)
         if (segment->binding)
             sl_plugin_destroy_binding(r->subject.table, segment->binding);
         sl_guarded_deinit(&segment->reserve);
-        for (int32_t k = 0; segment->middle && k < r->count; k++) {
+        for (int32_t k = 0; segment->middle_grad && k < r->count; k++) {
             sl_guarded_deinit(&segment->middle[k]);
             sl_guarded_deinit(&segment->middle_grad[k]);
         }

@@ -38,4 +38,59 @@ int oom_count(void);
 void io_fail_at(int n, int error_number, int bytes);
 bool io_disarm(void);
 
+/* Arenas take their memory in large blocks, so that few of the calls that may return NULL do where malloc fails. A test
+ * with `#define OOM_ARENAS` and arena_oom_dep of meson.build makes the n-th of them fail. */
+#ifdef OOM_ARENAS
+
+#include <stdarg.h>
+
+#include "base/memory/arena.h"
+
+static int arena_calls, arena_target;
+
+/* The n-th call from now on fails, and that one alone; n >= 1. */
+static inline void arena_fail_at(int n)
+{
+    arena_calls = 0;
+    arena_target = n;
+}
+
+static inline bool arena_disarm(void)
+{
+    const bool failed = arena_target > 0 && arena_calls >= arena_target;
+    arena_target = 0;
+    return failed;
+}
+
+static bool arena_has_room(void)
+{
+    return ++arena_calls != arena_target;
+}
+
+#define ARENA_WRAP(type, name, parameters, arguments)                                                                  \
+    type __real_sl_arena_##name parameters;                                                                            \
+    type __wrap_sl_arena_##name parameters;                                                                            \
+    type __wrap_sl_arena_##name parameters                                                                             \
+    {                                                                                                                  \
+        return arena_has_room() ? __real_sl_arena_##name arguments : NULL;                                             \
+    }
+
+ARENA_WRAP(void *, alloc, (struct sl_arena * arena, size_t bytes), (arena, bytes))
+ARENA_WRAP(void *, alloc_array, (struct sl_arena * arena, size_t count, size_t bytes), (arena, count, bytes))
+ARENA_WRAP(char *, strdup, (struct sl_arena * arena, const char *text), (arena, text))
+ARENA_WRAP(char *, strndup, (struct sl_arena * arena, const char *text, size_t length), (arena, text, length))
+ARENA_WRAP(char *, strdup_printable, (struct sl_arena * arena, const char *text), (arena, text))
+ARENA_WRAP(char *, vprintf, (struct sl_arena * arena, const char *format, va_list args), (arena, format, args))
+
+char *__wrap_sl_arena_printf(struct sl_arena *arena, const char *format, ...);
+char *__wrap_sl_arena_printf(struct sl_arena *arena, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    char *text = arena_has_room() ? __real_sl_arena_vprintf(arena, format, args) : NULL;
+    va_end(args);
+    return text;
+}
+
+#endif
 #endif
