@@ -17,8 +17,8 @@ struct step {
     int64_t index;
 };
 
-/* Cuts the next step off *path; false: malformed. `first` is false behind a step. */
-static bool next_step(struct sl_arena *arena, const char **path, bool first, struct step *out)
+/* Cuts the next step off *path; false: malformed, or no memory. `first` is false behind a step. */
+static bool next_step(struct sl_arena *arena, const char **path, bool first, struct step *out, bool *out_no_memory)
 {
     const char *p = *path;
     if (*p == '[') {
@@ -36,6 +36,7 @@ static bool next_step(struct sl_arena *arena, const char **path, bool first, str
         return false;
     out->name = sl_arena_strndup(arena, p, length);
     *path = p + length;
+    *out_no_memory = out->name == NULL;
     return out->name != NULL;
 }
 
@@ -176,14 +177,17 @@ static const char *help_of_list(const struct walk *w)
 static bool follow(struct walk *w, const char *path, struct sl_diagnostics *diagnostics)
 {
     for (int steps = 0; *path != 0 && !w->absent; steps++) {
-        if (steps == MAX_STEPS || !next_step(w->arena, &path, steps == 0, &w->step)) {
-            report_path(diagnostics, w->place, "this path cannot be read",
-                        "keys with dots between them, list elements as `model[2]` or by name");
+        if (steps == MAX_STEPS || !next_step(w->arena, &path, steps == 0, &w->step, &w->no_memory)) {
+            if (!w->no_memory)
+                report_path(diagnostics, w->place, "this path cannot be read",
+                            "keys with dots between them, list elements as `model[2]` or by name");
             return false;
         }
         if (!descend(w)) {
-            if (!w->no_memory)
-                report_path(diagnostics, w->place, "this path does not exist in the model file", help_of_list(w));
+            const char *help = w->no_memory ? NULL : help_of_list(w);
+            w->no_memory = help == NULL;
+            if (help != NULL)
+                report_path(diagnostics, w->place, "this path does not exist in the model file", help);
             return false;
         }
     }
