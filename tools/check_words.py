@@ -17,7 +17,7 @@ TOPS = ('include', 'core', 'plugins', 'modules', 'docs', 'configs', 'examples', 
 SKIP = re.compile(r'^(docs/measurements/archive/|tests/fixtures/|configs/data/|tools/check_words\.py)')
 # Files in which pieces are those of SentencePiece, and files in which they are ranges of the steps of a batch.
 PIECES = re.compile(r'^(core/(data|model|session|cli)/|core/(base/(batch/|meson)|graph/|exec/|parallel/|train/)|'
-                    r'core/dispatch/(plan|memory|explain|stages)/|tests/unit/(exec|graph|train|support/|meson|dispatch/test_(stages|plan_dumps|units|layouts|footprints))|CHANGELOG|'
+                    r'core/dispatch/(plan|memory|explain|stages)/|tests/unit/(exec|graph|train|support/|meson|dispatch/test_(stages|plan_(dumps|oom)|units|layouts|footprints))|CHANGELOG|'
                     r'include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|figures|unit/data|'
                     r'unit/model|fuzz)/|.*pieces|tests/bench/(divisions|scaling|study_ranks)|'
                     r'tests/e2e/fuzz_runs|tests/unit/session/test_(run_files|division|measured_steps)|tests/unit/scaling/test_scaling_(costs|plan)|tests/README|tools/|core/base/system/module)')
