@@ -108,6 +108,10 @@ def test_sorts(t):
     expect(names(t.run('runs', '--sort', '-test.loss', '--json')) == ['a/10', 'a/2', 'b/1'], 'downwards, too')
     expect(names(t.run('runs', '--sort', '-train.loss', '--json')) == ['b/1', 'a/10', 'a/2'], 'downwards')
     expect(names(t.run('runs', '--sort', 'name', '--json')) == ['a/2', 'a/10', 'b/1'], 'numbers by value')
+    wanted = ('runs', '--where', 'model[0].units>1', '--columns', 'model[0].units,train.optimizer.learning_rate', '--json')
+    shown, moved = ({run['name']: list(run['columns'].values()) for run in t.run(*wanted, *more).json['runs']}
+                    for more in ((), ('--sort', '-train.loss')))
+    expect(shown == moved and shown['a/2'] != shown['a/10'], 'the configuration moves with its run')
 
 
 def test_columns(t):
@@ -309,6 +313,7 @@ def test_watch_and_stop_a_live_run(t):
     harness.wait_for(lambda: list(folder.glob('checkpoints/*')), 'a checkpoint')
     expect(process.poll() is None, 'it goes on')
     t.run('stop', 'tiny').says('seqlstm resume runs/tiny/001')
+    expect((folder / 'summary.json').exists(), '`stop` waits until the run is saved')
     expect(process.wait(10) == 143, 'it has ended as SIGTERM ends it')
     out, err = watching.communicate(timeout=20)
     rows = [[json.loads(line) for line in text.splitlines()] for text in (out, (folder / 'metrics.jsonl').read_bytes())]
