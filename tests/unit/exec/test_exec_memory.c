@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No memory, at each allocation in turn: of a graph, of parameters, of an executor and of its steps. Each time that is
  * said, nothing is left behind, and what comes next is right. */
+#include "../registry/arena_oom.h"
 #include "exec_pairs.h"
 #include "oom.h"
 
@@ -96,21 +97,26 @@ static void a_graph_without_memory_says_so(void **state)
                                                      .part = kind == 2   ? SL_PART_ENCODER
                                                              : kind == 3 ? SL_PART_DECODER
                                                                          : SL_PART_WHOLE};
-            int n = 1;
-            for (;; n++) {
-                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-                struct sl_graph *graph = NULL;
-                oom_fail_at(n);
-                const seqlstm_status status = sl_graph_create(&request, &graph, &err);
-                if (!oom_disarm()) {
-                    ok(status, &err);
+            for (int arena = 0; arena < 2; arena++) {
+                int n = 1;
+                for (bool failed = true; failed; n++) {
+                    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                    struct sl_graph *graph = NULL;
+                    if (arena)
+                        arena_oom_fail_at(n);
+                    else
+                        oom_fail_at(n);
+                    const seqlstm_status status = sl_graph_create(&request, &graph, &err);
+                    failed = arena ? arena_oom_disarm() : oom_disarm();
+                    if (failed)
+                        expect_no_memory(status, &err, cases[i].name, n);
+                    else
+                        ok(status, &err);
+                    assert_int_equal(graph != NULL, !failed);
                     sl_graph_destroy(graph);
-                    break;
                 }
-                expect_no_memory(status, &err, cases[i].name, n);
-                assert_null(graph);
+                assert_true(n > (arena ? 20 : 3));
             }
-            assert_true(n > 3);
         }
         close_world(&w);
     }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "arena_oom.h"
 #include "base/value/buf.h"
 #include "descriptors.h"
 #include "fake_collectives.h"
@@ -18,6 +19,20 @@
 #include "registry_fixture.h"
 
 enum { TRIES_MOST = 5000 };
+
+/* Of the system, or of an arena. */
+static void fail_at(bool arena, int n)
+{
+    if (arena)
+        arena_oom_fail_at(n);
+    else
+        oom_fail_at(n);
+}
+
+static bool disarm(bool arena)
+{
+    return arena ? arena_oom_disarm() : oom_disarm();
+}
 
 static void expect_no_memory(seqlstm_status status, const struct seqlstm_error *err, int n)
 {
@@ -50,9 +65,8 @@ static char *describe(const struct sl_registry *registry)
 }
 
 /* By its path, by its name on the backend path, among all, and twice; and names that are near to others. */
-static void plugins_are_opened_or_memory_is_missing(void **state)
+static void open_plugins(bool arena)
 {
-    (void)state;
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct seqlstm_setting settings[] = {{"threads", "1"}};
     char folder[512], path[600];
@@ -87,9 +101,9 @@ static void plugins_are_opened_or_memory_is_missing(void **state)
         assert_true(n < TRIES_MOST);
         err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
         registry = NULL;
-        oom_fail_at(n);
+        fail_at(arena, n);
         const seqlstm_status status = sl_registry_create(&request, &registry, &err);
-        failed = oom_disarm();
+        failed = disarm(arena);
         if (status != SEQLSTM_OK) {
             expect_no_memory(status, &err, n);
             assert_null(registry);
@@ -107,9 +121,8 @@ static void plugins_are_opened_or_memory_is_missing(void **state)
 }
 
 /* Built in, and from a file that is not there. A connection that was opened is closed again. */
-static void connections_are_opened_or_memory_is_missing(void **state)
+static void open_connections(bool arena)
 {
-    (void)state;
     fake_reset();
     int n = 1, failures = 0;
     const int open = descriptors_count();
@@ -118,9 +131,9 @@ static void connections_are_opened_or_memory_is_missing(void **state)
         struct sl_connection *connection = NULL;
         assert_true(n < TRIES_MOST);
         fake.closed = 0;
-        oom_fail_at(n);
+        fail_at(arena, n);
         const seqlstm_status status = fake_connect(1, 3, &connection, &err);
-        failed = oom_disarm();
+        failed = disarm(arena);
         if (status != SEQLSTM_OK) {
             expect_no_memory(status, &err, n);
             assert_null(connection);
@@ -135,9 +148,8 @@ static void connections_are_opened_or_memory_is_missing(void **state)
     assert_true(failures > 1);
 }
 
-static void a_file_that_is_not_there_is_told_or_memory_is_missing(void **state)
+static void open_nothing(bool arena)
 {
-    (void)state;
     static const char *const folders[] = {"/no/such/folder"};
     struct sl_connection_request request = {
         .folders = folders, .folder_count = 1, .ranks = 2, .job = "a-job", .timeout_ns = 1000};
@@ -152,9 +164,9 @@ static void a_file_that_is_not_there_is_told_or_memory_is_missing(void **state)
             struct seqlstm_error err = SEQLSTM_ERROR_INIT;
             struct sl_connection *connection = NULL;
             assert_true(n < TRIES_MOST);
-            oom_fail_at(n);
+            fail_at(arena, n);
             const seqlstm_status status = sl_connection_open(&request, &connection, &err);
-            failed = oom_disarm();
+            failed = disarm(arena);
             if (status != SEQLSTM_NOT_FOUND)
                 expect_no_memory(status, &err, n);
             assert_non_null(strstr(err.message, status == SEQLSTM_NOT_FOUND ? reasons[k] : "out of memory"));
@@ -162,6 +174,27 @@ static void a_file_that_is_not_there_is_told_or_memory_is_missing(void **state)
         }
         assert_true(n > 2);
     }
+}
+
+static void plugins_are_opened_or_memory_is_missing(void **state)
+{
+    (void)state;
+    open_plugins(false);
+    open_plugins(true);
+}
+
+static void connections_are_opened_or_memory_is_missing(void **state)
+{
+    (void)state;
+    open_connections(false);
+    open_connections(true);
+}
+
+static void a_file_that_is_not_there_is_told_or_memory_is_missing(void **state)
+{
+    (void)state;
+    open_nothing(false);
+    open_nothing(true);
 }
 
 int main(void)
