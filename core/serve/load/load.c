@@ -338,11 +338,13 @@ static seqlstm_status open_load(struct load *load, struct seqlstm_error *err)
     struct epoll_event event = {.events = EPOLLIN};
     load->connections = calloc((size_t)most, sizeof *load->connections);
     load->idle = calloc((size_t)most, sizeof *load->idle);
+    for (int32_t k = 0; load->connections && k < most; k++)
+        load->connections[k].socket = -1;
     if (load->connections == NULL || load->idle == NULL)
         return fail_memory(err);
-    for (int32_t k = 0; k < most; k++) {
-        load->connections[k].socket = -1;
-        load->idle[load->idle_count++] = most - 1 - k;
+    while (load->idle_count < most) {
+        load->idle[load->idle_count] = most - 1 - load->idle_count;
+        load->idle_count++;
     }
     load->epoll = epoll_create1(EPOLL_CLOEXEC);
     load->timer = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
