@@ -72,6 +72,8 @@ static seqlstm_status read_plan(const char *folder, struct sl_buf *out, bool *ou
 {
     char *path = folder ? sl_path_join(folder, "plan.json") : NULL, *text = NULL;
     size_t bytes = 0;
+    if (folder && path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
     *out_found = path && sl_file_is_regular(path);
     const seqlstm_status status = *out_found ? sl_file_read(path, PLAN_LIMIT, &text, &bytes, err) : SEQLSTM_OK;
     if (status == SEQLSTM_OK && *out_found)

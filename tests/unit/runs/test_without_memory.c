@@ -9,9 +9,12 @@
 #include <math.h>
 #include <unistd.h>
 
+#include <seqlstm/run.h>
+
 #include "base/value/hash.h"
 #include "descriptors.h"
 #include "oom.h"
+#include "session/api.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
 
@@ -452,6 +455,19 @@ static seqlstm_status plan(struct opened_run *run, double *out)
     return status;
 }
 
+static seqlstm_status sum_plan(void *context, const char *text, size_t bytes)
+{
+    return sum_text(context, text, bytes, NULL);
+}
+
+/* The plan that the run has, and no other. */
+static seqlstm_status write_plan(struct opened_run *run, double *out)
+{
+    SEQLSTM_TRY(open_armed(run, "classes"));
+    struct seqlstm_session session = {.session = run->session, .diagnostics = run->diagnostics};
+    return seqlstm_write_plan(&session, sum_plan, out, &run->err);
+}
+
 static const struct act acts[] = {
     {"training of classes", train_classes, true},
     {"training from another run", train_from_another, false},
@@ -476,6 +492,7 @@ static const struct act acts[] = {
     {"import of ONNX", import_onnx, false},
     {"check of data", check_data, false},
     {"plan", plan, false},
+    {"plan of a run", write_plan, false},
 };
 enum { ACTS = sizeof acts / sizeof *acts };
 
