@@ -81,19 +81,25 @@ WRAP(int, memfd_create, (const char *name, unsigned flags))
     return fails(MEMFD) ? -1 : opened(__real_memfd_create(name, flags));
 }
 
-WRAP(int, ftruncate, (int file, off_t bytes))
-{
-    return fails(TRUNCATE) ? -1 : __real_ftruncate(file, bytes);
-}
+/* With offsets of 64 bits the C library has other names for these. */
+#define WRAP_TRUNCATE(name)                                                                                            \
+    WRAP(int, name, (int file, off_t bytes))                                                                           \
+    {                                                                                                                  \
+        return fails(TRUNCATE) ? -1 : __real_##name(file, bytes);                                                      \
+    }
+#define WRAP_MAP(name)                                                                                                 \
+    WRAP(void *, name, (void *at, size_t bytes, int protection, int flags, int file, off_t offset))                    \
+    {                                                                                                                  \
+        return fails(MAP) ? MAP_FAILED : __real_##name(at, bytes, protection, flags, file, offset);                    \
+    }
+WRAP_TRUNCATE(ftruncate)
+WRAP_TRUNCATE(ftruncate64)
+WRAP_MAP(mmap)
+WRAP_MAP(mmap64)
 
 WRAP(int, socket, (int domain, int type, int protocol))
 {
     return fails(SOCKET) ? -1 : opened(__real_socket(domain, type, protocol));
-}
-
-WRAP(void *, mmap, (void *at, size_t bytes, int protection, int flags, int file, off_t offset))
-{
-    return fails(MAP) ? MAP_FAILED : __real_mmap(at, bytes, protection, flags, file, offset);
 }
 
 WRAP(int, bind, (int socket, const struct sockaddr *name, socklen_t bytes))
