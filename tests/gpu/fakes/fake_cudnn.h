@@ -14,6 +14,7 @@
  *   FAKE_CUDNN_RESERVE=HOW   how an algorithm reads another one's reserve space, which otherwise has another size:
  *                            shared     same size, same contents
  *                            scrambled  same size, but the gates in it have another order
+ *                            biased     shared, but the biases of the last layer get other gradients
  *                            uneven     shared up to four steps; another size for more
  *                            fickle     shared at four sequences; scrambled at other numbers */
 #ifndef SEQLSTM_TESTS_GPU_FAKE_CUDNN_H
@@ -85,6 +86,7 @@ enum { FAKE_HEADER_BYTES = 256 };
 /* fake_cudnn_reserve.c */
 bool fake_shares_size(const struct cudnnRNNDataStruct *data);
 bool fake_shares_content(const struct cudnnRNNDataStruct *data);
+void fake_spoil_biases(const struct cudnnRNNStruct *rnn, double *dweights);
 void fake_scramble(double *records, size_t count, size_t record, size_t gates);
 
 enum fake_pass { FAKE_FORWARD, FAKE_DATA, FAKE_WEIGHTS, FAKE_SIZES };

@@ -13,12 +13,22 @@ static bool is_told(const char *how)
 
 bool fake_shares_size(const struct cudnnRNNDataStruct *data)
 {
-    return is_told("shared") || is_told("scrambled") || is_told("fickle") || (is_told("uneven") && data->steps <= 4);
+    return is_told("shared") || is_told("scrambled") || is_told("fickle") || is_told("biased") ||
+           (is_told("uneven") && data->steps <= 4);
 }
 
 bool fake_shares_content(const struct cudnnRNNDataStruct *data)
 {
     return fake_shares_size(data) && !is_told("scrambled") && !(is_told("fickle") && data->sequences != 4);
+}
+
+void fake_spoil_biases(const struct cudnnRNNStruct *rnn, double *dweights)
+{
+    for (int id = 0; is_told("biased") && id < fake_matrices(rnn); id++) {
+        const struct fake_place b = fake_find_bias(rnn, rnn->layers * rnn->directions - 1, id);
+        for (int k = 0; k < b.rows; k++)
+            dweights[b.at + (size_t)k] += 1;
+    }
 }
 
 void fake_scramble(double *records, size_t count, size_t record, size_t gates)

@@ -451,7 +451,8 @@ static void a_size_that_all_refuse_is_a_failure(void **state)
     table->op_destroy(op);
 }
 
-/* Reserves of other sizes: the message has both, in their order. */
+/* Reserves of other sizes: the message has both, in their order. Gradients that differ, be it the first or the last:
+ * which. */
 static void a_pair_that_does_not_fit_says_why(void **state)
 {
     (void)state;
@@ -475,6 +476,9 @@ static void a_pair_that_does_not_fit_says_why(void **state)
              "alone by ",
              version);
     assert_int_equal(strncmp(err.message, expected, strlen(expected)), 0);
+    setenv("FAKE_CUDNN_RESERVE", "biased", 1);
+    assert_int_equal(create(STEPS, TRAINING, "small_h+standard", &op, &err), SEQLSTM_UNSUPPORTED);
+    assert_non_null(strstr(err.message, ": gradients of biases by small_h forward and standard backward differ "));
     unsetenv("FAKE_CUDNN_RESERVE");
 }
 
