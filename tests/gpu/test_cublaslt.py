@@ -152,22 +152,47 @@ train: {{epochs: 2, optimizer: {{type: adam, learning_rate: 0.001}}}}
 NODES_MOST = 19
 
 
-def check_nodes(folder):
-    """The graph of an update of a language model with 64 units: no more nodes than the launch of one is worth. The input's
-    mask is drawn by kernels that there are anyway, but for that of its gradient."""
+def find_graph(folder, name, model, pin=''):
+    """The largest graph of an update."""
+    nodes = folder / f'{name}.txt'
+    run(folder, 'run', name, generic(LIBRARY), pin, model=model, SEQLSTM_EMULATED_NODES=str(nodes))
+    return max((json.loads(line) for line in nodes.read_text().splitlines()), key=len)
+
+
+def write_text(folder):
     (folder / 't.txt').write_text(' '.join(f'w{(i * 7 + i // 5) % 11}' for i in range(80)) + '\n')
-    for name, option, most in (('plain', '', NODES_MOST), ('masked', ', dropout: 0.2', NODES_MOST + 1)):
-        nodes, model = folder / f'{name}.txt', LANGUAGE.format(folder=folder, option=option)
-        run(folder, 'run', name, generic(LIBRARY), 'output_1: "cuda-generic:cublaslt"', model=model, SEQLSTM_EMULATED_NODES=str(nodes))
-        captures = [json.loads(line) for line in nodes.read_text().splitlines()]
-        if not 0 < max(map(len, captures), default=0) <= most:
-            raise AssertionError(f'{name}: {[len(capture) for capture in captures]} nodes, at most {most}: {captures}')
+
+
+def check_nodes(folder):
+    """The graph of an update of a language model with 64 units: no more nodes than the launch of one is worth. Masks are
+    drawn by kernels that there are anyway, but for that of the input's gradient."""
+    write_text(folder)
+    for name, option, most in (('plain', '', NODES_MOST), ('masked', ', dropout: 0.2, recurrent_dropout: 0.1', NODES_MOST + 1)):
+        graph = find_graph(folder, name, LANGUAGE.format(folder=folder, option=option), 'output_1: "cuda-generic:cublaslt"')
+        if not 0 < len(graph) <= most:
+            raise AssertionError(f'{name}: {len(graph)} nodes, at most {most}: {graph}')
+
+
+def check_masks(folder):
+    """Masks of two layers cost as many nodes as say here: the input of the second layer one, unless it is made where
+    directions are merged or final states are written, and gradients of inputs one, unless the layer below reads them so."""
+    write_text(folder)
+    plain = MODEL.replace('  - {type: lstm, units: 5}\n',
+                          '  - {type: dense, name: wide, units: 8}\n  - {type: lstm, name: r, units: 5, layers: 2OPTIONS}\n')
+    stream = LANGUAGE.format(folder=folder, option=', name: r, layers: 2OPTIONS')
+    for name, model, pin, options, most in (
+            ('forward', plain, 'r: "cuda-generic:small"', '', 3), ('steps', plain, 'r: "cuda-generic:step_graph"', '', 2),
+            ('states', stream, 'r: "cuda-generic:step_graph"', '', 1), ('both', plain, '', ', direction: bidirectional', 2)):
+        without, masked = (find_graph(folder, f'{name}-{k}', model.replace('OPTIONS', options + masks), pin)
+                           for k, masks in enumerate(('', ', dropout: 0.2, recurrent_dropout: 0.1')))
+        if not len(without) <= len(masked) <= len(without) + most:
+            raise AssertionError(f'{name}: {len(without)} nodes, {len(masked)} with masks: {masked}')
 
 
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
          ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3),
          ('operands in 16 bits', check_narrow), ('a recurrent layer in 16 bits', check_narrow_recurrent),
-         ('nodes of an update', check_nodes)]
+         ('nodes of an update', check_nodes), ('nodes for masks', check_masks)]
 
 
 if __name__ == '__main__':

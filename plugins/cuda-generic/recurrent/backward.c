@@ -101,7 +101,8 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
 {
     const int64_t h = s->hidden, gh = s->gh, width = cg_layer_width(s, layer);
     void *const *grad = &call->grads[SEQLSTM_SLOT_RECURRENT_PARAM(s->layers * s->directions, n, 0)];
-    const float *x = l->x_masked >= 0 ? cg_workspace(call, l->x_masked) : cg_layer_input(call, s, l, layer);
+    const float *x =
+        l->x_masked >= 0 ? cg_drop_input(call, s, l, layer, n % s->directions).y : cg_layer_input(call, s, l, layer);
     float *bias = y->bias ? grad[SEQLSTM_PARAM_BIAS] : NULL, *norm = grad[SEQLSTM_PARAM_NORM];
     const bool summed = bias && grad[SEQLSTM_PARAM_W_X] && !s->normed; /* together with dW_x, since du is pre_u */
     const struct cg_rows_product w_x = {layer == 0 ? CG_LT_INPUT : CG_LT_BETWEEN,
@@ -158,15 +159,18 @@ static seqlstm_status find_weights(const struct cg_call *call, const struct cg_s
 
 /* ---- gradient of the input ------------------------------------------------------------------------------------ */
 
-/* dx (+)= du W_x */
+/* dx (+)= du W_x, times the mask of the input, unless the layer below reads dx with it. The second direction has put
+ * its own first into the place of its masked input, which nothing reads any more. */
 static seqlstm_status find_dx(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                              int64_t layer, int64_t n, const struct cg_layer *y, float *dx, bool add,
-                              struct seqlstm_error *err)
+                              int64_t layer, int64_t n, const struct cg_layer *y, float *dx, struct seqlstm_error *err)
 {
-    const bool masked = l->x_masked >= 0;
-    float *to = masked ? cg_workspace(call, l->dx_masked) : dx;
-    SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, l, y->du, to, add && !masked, err));
-    return masked ? cg_mask_rows(call, s, layer, n % s->directions, to, dx, add, err) : SEQLSTM_OK;
+    const bool masked = s->training && s->desc->dropout > 0, second = n % s->directions > 0;
+    float *other = second && masked ? cg_drop_input(call, s, l, layer, 1).y : NULL;
+    SEQLSTM_TRY(cg_recurrent_multiply_back(call, s, n, l, y->du, other ? other : dx, second && !masked, err));
+    if (!masked || n % s->directions < s->directions - 1 || (layer > 0 && l->dy_mask >= 0))
+        return SEQLSTM_OK;
+    const struct cg_drop drop = cg_drop_gradient(call, s, layer, dx, other);
+    return cg_mask_rows(call, &drop, err);
 }
 
 /* ---- the way back ---------------------------------------------------------------------------------------------- */
@@ -177,6 +181,8 @@ static void set_dy(const struct cg_call *call, const struct cg_stack *s, const s
 {
     const uint32_t merge = s->directions == 2 ? s->desc->merge : SEQLSTM_KIND_MERGE_SUM;
     y->dy = dy;
+    y->dy_mask =
+        l->dy_mask >= 0 && layer < s->layers - 1 ? cg_workspace(call, l->dy_mask + layer * l->dy_mask_floats) : NULL;
     y->dy_stride = s->merged;
     y->dy_offset = merge == SEQLSTM_KIND_MERGE_CONCAT ? direction * s->out : 0;
     y->dy_scale = merge == SEQLSTM_KIND_MERGE_AVE ? 0.5f : 1.0f;
@@ -215,12 +221,11 @@ static void set_workspace(const struct cg_call *call, const struct cg_stack *s, 
 }
 
 /* The gradients that the last step of a direction reads, unless the kernel of all steps finds them itself. */
-static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                                      int64_t layer, int64_t direction, struct seqlstm_error *err)
+static seqlstm_status begin_direction(const struct cg_call *call, const struct cg_stack *s, int64_t layer,
+                                      int64_t direction, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t n = layer * s->directions + direction;
-    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
     if (s->folded)
         SEQLSTM_TRY(cg_fold_begin_back(call, s, n, err));
     if (cg_begins_itself(call->op->variant))
@@ -238,7 +243,7 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     const int64_t n = layer * s->directions, sequences = call->axis->sequences;
     const struct cg_layer *device = r->device_run + r->count + n;
     for (int64_t direction = 0; direction < s->directions; direction++) {
-        SEQLSTM_TRY(begin_direction(call, s, l, layer, direction, err));
+        SEQLSTM_TRY(begin_direction(call, s, layer, direction, err));
         if (call->op->variant == CG_STEP_GRAPH && s->lone)
             CG_START(call, "the last step",
                      cg_tile_begin_back(call->stream, device + direction, s->compute, sequences, s->hidden, s->gates));
@@ -272,7 +277,7 @@ static seqlstm_status finish_direction(const struct cg_call *call, const struct 
         SEQLSTM_TRY(cg_recurrent_convert_gradients(call, s, n, l, y->du, y->dv, err));
     if (call->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS)
         SEQLSTM_TRY(find_weights(call, s, l, layer, n, y, err));
-    return dx ? find_dx(call, s, l, layer, n, y, dx, direction > 0, err) : SEQLSTM_OK;
+    return dx ? find_dx(call, s, l, layer, n, y, dx, err) : SEQLSTM_OK;
 }
 
 /* The weight gradients of all segments, from the gradients that they have left in the reserve. */
@@ -280,7 +285,6 @@ static seqlstm_status finish_stepwise(const struct cg_call *call, const struct c
                                       int64_t layer, int64_t direction, struct seqlstm_error *err)
 {
     const int64_t n = layer * s->directions + direction;
-    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
     return find_weights(call, s, l, layer, n, &call->binding->recurrent->host[n], err);
 }
 
@@ -320,7 +324,7 @@ seqlstm_status cg_recurrent_backward(const struct cg_call *call, struct seqlstm_
     }
     if (s.folded)
         cg_fold_make_backward(call, &s, &l);
-    SEQLSTM_TRY(cg_store_layers(call, true, NULL, err));
+    SEQLSTM_TRY(cg_store_layers(call, &s, &l, true, err));
     for (int64_t layer = s.layers - 1; layer >= 0; layer--) {
         float *dx =
             layer == 0 ? cg_grad(call, SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_BIT_BACKWARD_INPUTS) : below[(layer - 1) % 2];

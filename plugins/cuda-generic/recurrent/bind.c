@@ -53,6 +53,7 @@ struct cg_stack cg_stack_make(const struct seqlstm_op *op)
     s.late = d->cell == SEQLSTM_CELL_GRU && !s.reset_after;
     s.lone = !s.late && !s.normed && d->projection == 0;
     s.folded = d->projection > 0 && op->variant != CG_STEP_GRAPH;
+    s.masks_dy = s.directions == 1 && (op->variant == CG_STEP_GRAPH || s.folded);
     s.gh = s.gates * s.hidden;
     s.merged = s.directions == 2 && d->merge == SEQLSTM_KIND_MERGE_CONCAT ? 2 * s.out : s.out;
     s.widest = s.layers > 1 && s.merged > d->input ? s.merged : d->input;
@@ -146,7 +147,6 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
     l.reserve = at;
 
     at = 0; /* now in the own part of one loop */
-    l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, b * out);
     l.tile_weights = take(&at, s->lone, cg_tile_weights_most(h, s->gates));
     l.tile_exchange = take(&at, s->lone, cg_tile_exchange_most(h, s->gates, b));
     int64_t back = at;
@@ -168,13 +168,17 @@ struct cg_layout cg_layout_make(const struct cg_stack *s)
 
     at = 0;
     l.own = take(&at, true, s->parts * l.own_floats);
-    l.x_masked = take(&at, drops, r * s->widest);
+    l.x_masked_floats = align_floats(r * s->widest);
+    l.x_masked = take(&at, drops, s->directions * l.x_masked_floats);
+    l.mask_h_floats = align_floats(b * out);
+    l.mask_h = take(&at, s->training && d->recurrent_dropout > 0, s->layers * s->directions * l.mask_h_floats);
+    l.dy_mask_floats = align_floats(b * s->merged);
+    l.dy_mask = take(&at, drops && s->layers > 1 && s->masks_dy, (s->layers - 1) * l.dy_mask_floats);
     l.exchange = take(&at, s->exchange > 0, s->exchange);
     l.inference = take(&at, !s->training, l.reserve);
     l.h_rows = take(&at, s->training, r * out);
     l.below0 = take(&at, s->training && s->layers > 1, r * s->merged);
     l.below1 = take(&at, s->training && s->layers > 1, r * s->merged);
-    l.dx_masked = take(&at, drops, r * s->widest);
     l.dw_masked = take(&at, s->training && d->weight_drop > 0, gh * out);
     l.parts = take(&at, s->training && count_parts_room(s) > 0, count_parts_room(s));
     l.du16 = take(&at, s->training && (narrow > 0 || s->narrow[CG_LT_HIDDEN]), r * gh / 2);
@@ -376,26 +380,13 @@ struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack 
         .u = cg_record(call, s, l, n, s->normed ? l->u : l->z, s->gh),
         .v = cg_record(call, s, l, n, l->v, s->gh),
         .moments = cg_record(call, s, l, n, l->moments, 4),
-        .mask_h = cg_own(call, s, l, n, l->mask_h),
+        .mask_h = l->mask_h < 0 ? NULL : cg_workspace(call, l->mask_h + n * l->mask_h_floats),
         .tile_weights = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_weights),
         .tile_exchange = (uint32_t *)(void *)cg_own(call, s, l, n, l->tile_exchange),
     };
     if (s->training && d->weight_drop > 0)
         y.w_h = call->packed + n * s->gh * s->out;
     return y;
-}
-
-seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
-                              int64_t layer, int64_t direction, struct seqlstm_error *err)
-{
-    const struct cg_mask h = {.live = call->live,
-                              .stream = get_stream(s->desc, layer, direction, SEQLSTM_MASK_RECURRENT),
-                              .rate = s->desc->recurrent_dropout};
-    if (l->mask_h >= 0)
-        CG_START(call, "recurrent mask",
-                 cg_sequence_mask(call->stream, &h, call->axis, s->out,
-                                  cg_own(call, s, l, layer * s->directions + direction, l->mask_h)));
-    return SEQLSTM_OK;
 }
 
 static struct cg_drop make_drop(const struct cg_call *call, const struct cg_stack *s, int64_t layer, int64_t direction)
@@ -407,15 +398,21 @@ static struct cg_drop make_drop(const struct cg_call *call, const struct cg_stac
                             .n = cg_layer_width(s, layer)};
 }
 
-seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *s, int64_t layer, int64_t direction,
-                            const float *x, float *to, bool add, struct seqlstm_error *err)
+seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_drop *drop, struct seqlstm_error *err)
 {
-    struct cg_drop drop = make_drop(call, s, layer, direction);
-    drop.x = x;
-    drop.y = to;
-    drop.add = add;
-    CG_START(call, "input mask", cg_dropout(call->stream, &drop, call->axis));
+    CG_START(call, "input mask", cg_dropout(call->stream, drop, call->axis));
     return SEQLSTM_OK;
+}
+
+struct cg_drop cg_drop_gradient(const struct cg_call *call, const struct cg_stack *s, int64_t layer, float *dx,
+                                const float *other)
+{
+    struct cg_drop drop = make_drop(call, s, layer, 0);
+    drop.x = dx;
+    drop.y = dx;
+    drop.other = other;
+    drop.other_stream = get_stream(s->desc, layer, 1, SEQLSTM_MASK_INPUT);
+    return drop;
 }
 
 struct cg_drop cg_drop_input(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
@@ -425,17 +422,37 @@ struct cg_drop cg_drop_input(const struct cg_call *call, const struct cg_stack *
         return (struct cg_drop){.rows = 0};
     struct cg_drop drop = make_drop(call, s, layer, direction);
     drop.x = cg_layer_input(call, s, l, layer);
-    drop.y = cg_workspace(call, l->x_masked);
+    drop.y = cg_workspace(call, l->x_masked + direction * l->x_masked_floats);
     return drop;
 }
 
-seqlstm_status cg_store_layers(const struct cg_call *call, bool back, const struct cg_drop *drop,
-                               struct seqlstm_error *err)
+seqlstm_status cg_store_layers(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                               bool back, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     const int64_t first = back ? r->count : 0;
+    struct cg_prepared prepared = {0};
+    for (int64_t direction = 0; !back && direction < s->directions; direction++)
+        prepared.drops[direction] = cg_drop_input(call, s, l, 0, direction);
+    if (l->mask_h >= 0)
+        prepared.tables[CG_TABLES_H] =
+            (struct cg_mask_tables){.to = cg_workspace(call, l->mask_h),
+                                    .count = r->count,
+                                    .directions = s->directions,
+                                    .stride = l->mask_h_floats,
+                                    .width = s->out,
+                                    .stream = get_stream(s->desc, 0, 0, SEQLSTM_MASK_RECURRENT),
+                                    .rate = s->desc->recurrent_dropout};
+    if (back && l->dy_mask >= 0)
+        prepared.tables[CG_TABLES_DY] = (struct cg_mask_tables){.to = cg_workspace(call, l->dy_mask),
+                                                                .count = s->layers - 1,
+                                                                .directions = 1,
+                                                                .stride = l->dy_mask_floats,
+                                                                .width = s->merged,
+                                                                .stream = get_stream(s->desc, 1, 0, SEQLSTM_MASK_INPUT),
+                                                                .rate = s->desc->dropout};
     CG_START(call, "copying the layers' structs",
-             cg_layer_prepare(call->stream, r->host, r->count, &call->live, drop, r->device + first));
+             cg_layer_prepare(call->stream, r->host, r->count, &call->live, &prepared, r->device + first));
     if (r->run != r->host)
         CG_START(call, "copying the layers' structs",
                  cg_layer_store(call->stream, r->run, r->count, &call->live, r->device_run + first));

@@ -41,6 +41,7 @@ void cg_fold_make_backward(const struct cg_call *call, const struct cg_stack *s,
         y->dy_stride = s->hidden;
         y->dy_offset = 0;
         y->dy_scale = 1;
+        y->dy_mask = NULL;
         y->other_h = NULL;
         y->dhn = NULL;
         y->dh0 = NULL;

@@ -67,12 +67,8 @@ static seqlstm_status begin_direction(const struct cg_call *call, const struct c
 {
     const int64_t n = layer * s->directions + direction;
     const struct cg_layer *device = call->binding->recurrent->device + n, *host = &call->binding->recurrent->host[n];
-    SEQLSTM_TRY(cg_draw_mask_h(call, s, l, layer, direction, err));
-    const float *x = cg_layer_input(call, s, l, layer);
-    if (l->x_masked >= 0 && n > 0) /* that of the first is masked already */
-        SEQLSTM_TRY(cg_mask_rows(call, s, layer, direction, x, cg_workspace(call, l->x_masked), false, err));
-    if (l->x_masked >= 0)
-        x = cg_workspace(call, l->x_masked);
+    const struct cg_drop drop = cg_drop_input(call, s, l, layer, direction);
+    const float *x = drop.rows > 0 ? drop.y : cg_layer_input(call, s, l, layer);
     SEQLSTM_TRY(cg_recurrent_multiply_input(call, s, n, l, x, host->u, err));
     if (s->folded)
         SEQLSTM_TRY(cg_fold_begin(call, s, n, err));
@@ -107,17 +103,23 @@ static seqlstm_status run_layer(const struct cg_call *call, const struct cg_stac
     }
 }
 
-/* After the steps: the projections of all rows, and the final states, unless `small` has written them. */
-static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, int64_t n,
-                                       struct seqlstm_error *err)
+/* After the steps: the projections of all rows, and the final states, unless `small` has written them; the masked input
+ * of the next layer, unless directions are merged first. */
+static seqlstm_status finish_direction(const struct cg_call *call, const struct cg_stack *s, const struct cg_layout *l,
+                                       int64_t n, struct seqlstm_error *err)
 {
     const struct cg_recurrent_binding *r = call->binding->recurrent;
     const struct cg_layer *y = &r->host[n];
+    const struct cg_drop drop =
+        s->directions == 1 && n + 1 < s->layers ? cg_drop_input(call, s, l, n + 1, 0) : (struct cg_drop){.rows = 0};
     if (s->folded)
         SEQLSTM_TRY(cg_fold_finish(call, s, n, err));
     if ((call->op->variant != CG_SMALL || s->folded) && (y->hn || y->cn))
-        CG_START(call, "final states",
-                 cg_step_finish(call->stream, r->device + n, call->axis->sequences, y->cn ? s->hidden : 0, s->out));
+        CG_START(
+            call, "final states",
+            cg_step_finish(call->stream, r->device + n, call->axis->sequences, y->cn ? s->hidden : 0, s->out, &drop));
+    else if (drop.rows > 0)
+        return cg_mask_rows(call, &drop, err);
     return SEQLSTM_OK;
 }
 
@@ -138,7 +140,13 @@ static seqlstm_status merge(const struct cg_call *call, const struct cg_stack *s
         .widths = {s->out, s->out},
         .width = s->merged,
         .x = {cg_record(call, s, l, 2 * layer, l->h, s->out), cg_record(call, s, l, 2 * layer + 1, l->h, s->out)}};
-    CG_START(call, "merging directions", cg_merge_forward(call->stream, &m, call->rows, y));
+    const struct cg_drop drops[2] = {
+        last ? (struct cg_drop){.rows = 0} : cg_drop_input(call, s, l, layer + 1, 0),
+        last ? (struct cg_drop){.rows = 0} : cg_drop_input(call, s, l, layer + 1, 1),
+    };
+    CG_START(call, "merging directions",
+             drops[0].rows > 0 ? cg_merge_masked(call->stream, &m, call->rows, y, drops, call->axis)
+                               : cg_merge_forward(call->stream, &m, call->rows, y));
     return SEQLSTM_OK;
 }
 
@@ -159,14 +167,13 @@ seqlstm_status cg_recurrent_forward(const struct cg_call *call, struct seqlstm_e
     }
     if (s.folded)
         cg_fold_make_forward(call, &s, &l);
-    const struct cg_drop drop = cg_drop_input(call, &s, &l, 0, 0);
-    SEQLSTM_TRY(cg_store_layers(call, false, &drop, err));
+    SEQLSTM_TRY(cg_store_layers(call, &s, &l, false, err));
     for (int64_t layer = 0; layer < s.layers; layer++) {
         for (int64_t direction = 0; direction < s.directions; direction++)
             SEQLSTM_TRY(begin_direction(call, &s, &l, layer, direction, err));
         SEQLSTM_TRY(run_layer(call, &s, &l, layer, err));
         for (int64_t direction = 0; direction < s.directions; direction++)
-            SEQLSTM_TRY(finish_direction(call, &s, layer * s.directions + direction, err));
+            SEQLSTM_TRY(finish_direction(call, &s, &l, layer * s.directions + direction, err));
         SEQLSTM_TRY(merge(call, &s, &l, layer, err));
     }
     return SEQLSTM_OK;

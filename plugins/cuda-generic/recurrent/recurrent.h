@@ -25,6 +25,7 @@ struct cg_stack {
     const struct seqlstm_recurrent_desc *desc;
     bool training, lstm, late, reset_after, normed;
     bool lone;        /* units depend on each other through W_h only */
+    bool masks_dy;    /* dy is read together with the mask of the layer above (dy_mask): kernels of all steps do not */
     bool folded;      /* W_h and the projection are one matrix: fold.h */
     bool stepwise;    /* dW has a call of its own: what it is computed from lies in the reserve */
     uint32_t compute; /* of products: as in struct cg_gemm */
@@ -42,13 +43,16 @@ struct cg_layout {
     int64_t x16, w16;                                 /* the layer's input and W_x in 16 bits */
     int64_t fold, raw_rows; /* folded: W_h W_p; [rows, H] the outputs of cells before the projection */
     int64_t dh_new, out_rows, reset_rows, pre_u, pre_v, du, dv, gain_u, gain_v, gain_c, bias_c, peep;
-    int64_t merged, merged_floats;         /* behind all records: the merged outputs of two directions */
-    int64_t reserve;                       /* total floats */
-    int64_t x_masked, exchange, inference; /* workspace */
-    int64_t h_rows, below0, below1, dx_masked, dw_masked, parts; /* workspace, backward */
-    int64_t du16, dv16, h16; /* likewise: gradients of gates and h_rows in 16 bits */
-    int64_t own, own_floats; /* the part of each loop, which contains: */
-    int64_t mask_h, tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
+    int64_t merged, merged_floats;                    /* behind all records: the merged outputs of two directions */
+    int64_t reserve;                                  /* total floats */
+    int64_t exchange, inference;                      /* workspace */
+    int64_t x_masked, x_masked_floats;                /* for each direction of a layer */
+    int64_t mask_h, mask_h_floats;                    /* a table for each layer and direction */
+    int64_t dy_mask, dy_mask_floats;                  /* for each layer but the last, where it is read there */
+    int64_t h_rows, below0, below1, dw_masked, parts; /* workspace, backward */
+    int64_t du16, dv16, h16;                          /* likewise: gradients of gates and h_rows in 16 bits */
+    int64_t own, own_floats;                          /* the part of each loop, which contains: */
+    int64_t tile_weights, tile_exchange, hm0, hm1, product, raw, projected, reset; /* forward */
     int64_t direct, back, dc, dout, dreset; /* backward, also dh_new … peep above */
     int64_t dr; /* backward, folded: [rows, H] gradients of raw_rows without the steps' own */
     int64_t workspace;
@@ -86,18 +90,18 @@ void *cg_param(const struct cg_call *call, const struct cg_stack *stack, int64_t
 /* Fills what forward and backward have in common. */
 struct cg_layer cg_layer_make(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                               int64_t layer, int64_t direction);
-/* Copies the binding's layers to the device, and masks the input of the first; NULL: it has no mask. */
-seqlstm_status cg_store_layers(const struct cg_call *call, bool back, const struct cg_drop *drop,
-                               struct seqlstm_error *err);
-/* The masks per sequence, if there are any. That of h is drawn into the loop's own part of the workspace. That of the
- * input is drawn where it is used: to [rows, width] (+)= x times the mask. cg_drop_input: the masked input of a layer,
- * in the workspace; no rows without a mask. */
-seqlstm_status cg_draw_mask_h(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
-                              int64_t layer, int64_t direction, struct seqlstm_error *err);
-seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_stack *stack, int64_t layer, int64_t direction,
-                            const float *x, float *to, bool add, struct seqlstm_error *err);
+/* Copies the binding's layers to the device. In the same launch: the masks that recurrent steps read, and forward also
+ * the masked inputs of the first layer. */
+seqlstm_status cg_store_layers(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
+                               bool back, struct seqlstm_error *err);
+/* The masked input of a layer, in the workspace; no rows without a mask. Those of the layers above the first are made
+ * with what finishes the layer below. */
 struct cg_drop cg_drop_input(const struct cg_call *call, const struct cg_stack *stack, const struct cg_layout *layout,
                              int64_t layer, int64_t direction);
+/* dx = dx times the mask of the layer's input, with `other` the sum over both directions, each with its mask. */
+struct cg_drop cg_drop_gradient(const struct cg_call *call, const struct cg_stack *stack, int64_t layer, float *dx,
+                                const float *other);
+seqlstm_status cg_mask_rows(const struct cg_call *call, const struct cg_drop *drop, struct seqlstm_error *err);
 
 /* Runs a time loop, kernel by kernel or as its capture. `loop` launches all its kernels, for all directions of the
  * layer whose first has number `index`. */

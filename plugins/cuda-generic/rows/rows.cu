@@ -96,11 +96,15 @@ static __global__ void dropout(const __grid_constant__ struct cg_drop d, struct 
     cg_drop(d, axis);
 }
 
-static __global__ void sequence_mask(struct cg_mask m, struct cg_axis axis, int64_t n, float *out)
+static __global__ void dropout_both(const __grid_constant__ struct cg_drop d, struct cg_axis axis)
 {
-    const uint64_t key = cg_live_key(&m.live, m.stream);
-    CG_FOR_EACH(e, axis.sequences * n)
-    out[e] = cg_draw_mask(m, key, axis, e / n, 0, e % n);
+    const struct cg_mask &m = d.mask;
+    const uint64_t key = cg_live_key(&m.live, m.stream), other_key = cg_live_key(&m.live, d.other_stream);
+    CG_FOR_EACH(e, d.rows * d.n)
+    {
+        const int64_t r = e / d.n, k = e % d.n;
+        d.y[e] = d.x[e] * cg_draw_mask(m, key, axis, r, k) + d.other[e] * cg_draw_mask(m, other_key, axis, r, k);
+    }
 }
 
 static __global__ void weight_mask(struct cg_mask m, int64_t elems, const float *x, float *y, int add)
@@ -118,15 +122,8 @@ extern "C" int cg_dropout(void *stream, const struct cg_drop *drop, const struct
 {
     const struct cg_drop d = *drop;
     const struct cg_axis a = *axis;
-    return GPU_LAUNCH(stream, cg_blocks(d.rows * d.n), CG_THREADS, 0, dropout, d, a);
-}
-
-extern "C" int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n,
-                                float *out)
-{
-    const struct cg_mask m = *mask;
-    const struct cg_axis a = *axis;
-    return GPU_LAUNCH(stream, cg_blocks(a.sequences * n), CG_THREADS, 0, sequence_mask, m, a, n, out);
+    return d.other ? GPU_LAUNCH(stream, cg_blocks(d.rows * d.n), CG_THREADS, 0, dropout_both, d, a)
+                   : GPU_LAUNCH(stream, cg_blocks(d.rows * d.n), CG_THREADS, 0, dropout, d, a);
 }
 
 extern "C" int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y,
@@ -207,25 +204,41 @@ extern "C" int cg_pool_backward(void *stream, uint32_t kind, const struct cg_axi
 
 /* ---- merges ----------------------------------------------------------------------------------------------- */
 
-static __global__ void merge(struct cg_merge m, int64_t rows, float *y)
+static __device__ __forceinline__ float merge_one(const struct cg_merge &m, int64_t r, int64_t k)
+{
+    const int64_t e = r * m.width + k;
+    if (m.kind == SEQLSTM_KIND_MERGE_CONCAT) {
+        uint32_t input = 0;
+        while (k >= m.widths[input])
+            k -= m.widths[input++];
+        return m.x[input][r * m.widths[input] + k];
+    }
+    float value = m.x[0][e];
+    for (uint32_t i = 1; i < m.inputs; i++)
+        value = m.kind == SEQLSTM_KIND_MERGE_MUL ? value * m.x[i][e] : value + m.x[i][e];
+    return m.kind == SEQLSTM_KIND_MERGE_AVE ? value / (float)m.inputs : value;
+}
+
+static __global__ void merge(const __grid_constant__ struct cg_merge m, int64_t rows, float *y)
 {
     CG_FOR_EACH(e, rows * m.width)
+    y[e] = merge_one(m, e / m.width, e % m.width);
+}
+
+static __global__ void merge_masked(const __grid_constant__ struct cg_merge m,
+                                    const __grid_constant__ struct cg_drop first,
+                                    const __grid_constant__ struct cg_drop second, struct cg_axis axis, int64_t rows,
+                                    float *y)
+{
+    const uint64_t key = cg_live_key(&first.mask.live, first.mask.stream);
+    const uint64_t second_key = cg_live_key(&second.mask.live, second.mask.stream);
+    CG_FOR_EACH(e, rows * m.width)
     {
-        const int64_t r = e / m.width;
-        int64_t k = e % m.width;
-        float value = 0;
-        if (m.kind == SEQLSTM_KIND_MERGE_CONCAT) {
-            uint32_t input = 0;
-            while (k >= m.widths[input])
-                k -= m.widths[input++];
-            value = m.x[input][r * m.widths[input] + k];
-        } else {
-            value = m.x[0][e];
-            for (uint32_t i = 1; i < m.inputs; i++)
-                value = m.kind == SEQLSTM_KIND_MERGE_MUL ? value * m.x[i][e] : value + m.x[i][e];
-            value = m.kind == SEQLSTM_KIND_MERGE_AVE ? value / (float)m.inputs : value;
-        }
+        const int64_t r = e / m.width, k = e % m.width;
+        const float value = merge_one(m, r, k);
         y[e] = value;
+        first.y[e] = value * cg_draw_mask(first.mask, key, axis, r, k);
+        second.y[e] = value * cg_draw_mask(second.mask, second_key, axis, r, k);
     }
 }
 
@@ -257,6 +270,16 @@ extern "C" int cg_merge_forward(void *stream, const struct cg_merge *m, int64_t 
 {
     const struct cg_merge rule = *m;
     return GPU_LAUNCH(stream, cg_blocks(rows * rule.width), CG_THREADS, 0, merge, rule, rows, y);
+}
+
+extern "C" int cg_merge_masked(void *stream, const struct cg_merge *m, int64_t rows, float *y,
+                               const struct cg_drop drops[2], const struct cg_axis *axis)
+{
+    const struct cg_merge rule = *m;
+    const struct cg_drop first = drops[0], second = drops[1];
+    const struct cg_axis a = *axis;
+    return GPU_LAUNCH(stream, cg_blocks(rows * rule.width), CG_THREADS, 0, merge_masked, rule, first, second, a, rows,
+                      y);
 }
 
 extern "C" int cg_merge_backward(void *stream, const struct cg_merge *m, int64_t rows, const float *dy)

@@ -32,18 +32,16 @@ struct cg_mask {
     int32_t reserved0;
 };
 
-/* y [rows, n] = x * mask (+ y); backward is the same. */
+/* y [rows, n] = x * mask (+ other * the mask of other_stream); y may be x. Backward is the same. */
 struct cg_drop {
     struct cg_mask mask;
     int64_t rows, n;
     const float *x;
     float *y;
-    int32_t add;
-    int32_t reserved0;
+    const float *other; /* NULL: none */
+    uint64_t other_stream;
 };
 int cg_dropout(void *stream, const struct cg_drop *drop, const struct cg_axis *axis);
-/* mask [sequences, n]: the mask itself, for masks per sequence. */
-int cg_sequence_mask(void *stream, const struct cg_mask *mask, const struct cg_axis *axis, int64_t n, float *out);
 /* y = x * the weight mask over `elems` elements (+ y); only live, stream and rate of `mask` are used. */
 int cg_weight_mask(void *stream, const struct cg_mask *mask, int64_t elems, const float *x, float *y, int32_t add);
 
@@ -76,6 +74,9 @@ struct cg_merge {
     float *dx[SEQLSTM_MAX_MERGE_INPUTS]; /* NULL: not wanted */
 };
 int cg_merge_forward(void *stream, const struct cg_merge *merge, int64_t rows, float *y);
+/* The same, and y times the masks of two: each to its own y, their x is not read. */
+int cg_merge_masked(void *stream, const struct cg_merge *merge, int64_t rows, float *y, const struct cg_drop drops[2],
+                    const struct cg_axis *axis);
 int cg_merge_backward(void *stream, const struct cg_merge *merge, int64_t rows, const float *dy);
 
 /* y[i] = x[index[i]], zero where index < 0; x has `rows_in` rows. */

@@ -130,7 +130,7 @@ CG_HD float cg_dh(const struct cg_layer *y, int64_t row, int64_t b, int64_t k, f
 {
     float dh = y->direct[b * y->out + k] + cg_or_one(y->mask_h, b * y->out + k) * back;
     if (y->dy) {
-        float d = y->dy[row * y->dy_stride + y->dy_offset + k] * y->dy_scale;
+        float d = y->dy[row * y->dy_stride + y->dy_offset + k] * cg_dy_factor(y, b, k);
         dh += y->other_h ? d * y->other_h[row * y->out + k] : d;
     }
     return dh;

@@ -20,7 +20,8 @@ static __global__ void collect(const struct cg_layer *y, int64_t rows)
     CG_FOR_EACH(e, rows * y->out)
     {
         const int64_t r = e / y->out, k = e % y->out, b = y->axis.row_sequence[r];
-        float dh = cg_or_zero(y->dy, r * y->dy_stride + y->dy_offset + k) * y->dy_scale * cg_or_one(y->other_h, e);
+        float dh =
+            cg_or_zero(y->dy, r * y->dy_stride + y->dy_offset + k) * cg_dy_factor(y, b, k) * cg_or_one(y->other_h, e);
         if (y->dhn && r == end_row(y, b, true))
             dh += y->dhn[b * y->out + k];
         y->dh_new[e] = dh;

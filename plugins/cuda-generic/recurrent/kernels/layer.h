@@ -50,6 +50,7 @@ struct cg_layer {
 
     const float *dy; /* [rows, dy_stride], its columns start at dy_offset; NULL: zero */
     int64_t dy_stride, dy_offset;
+    const float *dy_mask; /* [sequences, dy_stride] factors of dy: the layer above masks its input; NULL: ones */
     const float *other_h; /* merge mul: h of the other direction */
     float dy_scale;       /* merge ave: 0.5, otherwise 1 */
     float reserved1;
@@ -116,6 +117,12 @@ CG_HD float cg_or_zero(const float *x, int64_t k)
 CG_HD float cg_or_one(const float *x, int64_t k)
 {
     return x ? x[k] : 1.0f;
+}
+
+/* The factor of element k of dy in the steps of sequence b. */
+CG_HD float cg_dy_factor(const struct cg_layer *y, int64_t b, int64_t k)
+{
+    return y->dy_scale * cg_or_one(y->dy_mask, b * y->dy_stride + y->dy_offset + k);
 }
 
 /* Does zoneout keep element k of (t, b) from the step before? */

@@ -10,14 +10,15 @@
 extern "C" {
 #endif
 
-/* Before the first and after the last step. */
+struct cg_drop;
+/* Before the first and after the last step. cg_step_finish also masks the rows of `drop`, which may have none. */
 int cg_step_begin(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t out);
-int cg_step_finish(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden, int64_t out);
+int cg_step_finish(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden, int64_t out,
+                   const struct cg_drop *drop);
 int cg_step_begin_back(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden, int64_t out);
 int cg_step_finish_back(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden, int64_t out);
 /* What products for the gradients of weights read: h_rows [rows, O], the masked h of the step before, for `rows` rows,
  * and the masked input for those of `drop`; either may have none. */
-struct cg_drop;
 int cg_step_h_rows(void *stream, const struct cg_layer *layer, int64_t rows, int64_t out, const struct cg_drop *drop);
 
 /* Products of one step. The result has m rows and n columns; `compute` as in struct cg_gemm. */

@@ -3,6 +3,7 @@
 #include "cuda-generic/device/device.h"
 #include "cuda-generic/recurrent/kernels/cell.h"
 #include "cuda-generic/recurrent/kernels/step.h"
+#include "cuda-generic/rows/drop.h"
 
 /* ---- beginning and end -------------------------------------------------------------------------------------- */
 
@@ -22,7 +23,7 @@ static __device__ int64_t last_row(const struct cg_layer *y, int64_t b)
     return cg_row(y, y->reverse ? 0 : y->axis.lengths[b] - 1, b);
 }
 
-static __global__ void finish(const struct cg_layer *y, int64_t sequences)
+static __device__ __forceinline__ void write_states(const struct cg_layer *y, int64_t sequences)
 {
     CG_FOR_EACH(e, sequences * y->out)
     if (y->hn)
@@ -32,16 +33,31 @@ static __global__ void finish(const struct cg_layer *y, int64_t sequences)
         y->cn[e] = y->c[last_row(y, e / y->hidden) * y->hidden + e % y->hidden];
 }
 
+static __global__ void finish(const struct cg_layer *y, int64_t sequences)
+{
+    write_states(y, sequences);
+}
+
+static __global__ void finish_masked(const struct cg_layer *y, int64_t sequences,
+                                     const __grid_constant__ struct cg_drop drop)
+{
+    write_states(y, sequences);
+    cg_drop(drop, y->axis);
+}
+
 extern "C" int cg_step_begin(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t out)
 {
     return GPU_LAUNCH(stream, cg_blocks(sequences * out), CG_THREADS, 0, begin, layer, sequences * out);
 }
 
 extern "C" int cg_step_finish(void *stream, const struct cg_layer *layer, int64_t sequences, int64_t hidden,
-                              int64_t out)
+                              int64_t out, const struct cg_drop *drop)
 {
-    return GPU_LAUNCH(stream, cg_blocks(sequences * (hidden > out ? hidden : out)), CG_THREADS, 0, finish, layer,
-                      sequences);
+    const struct cg_drop d = *drop;
+    const int64_t states = sequences * (hidden > out ? hidden : out), masked = d.rows * d.n;
+    return masked > 0 ? GPU_LAUNCH(stream, cg_blocks(masked > states ? masked : states), CG_THREADS, 0, finish_masked,
+                                   layer, sequences, d)
+                      : GPU_LAUNCH(stream, cg_blocks(states), CG_THREADS, 0, finish, layer, sequences);
 }
 
 /* ---- a block a sequence ------------------------------------------------------------------------------------- */
