@@ -182,8 +182,8 @@ static seqlstm_status find_near(struct sl_registry *r, const struct sl_registry_
     if (!ids)
         return no_memory(err);
     for (uint32_t i = 0; i < count; i++)
-        if ((ids[known] = sl_search_id(&r->arena, &sl_backend_kind, files[i])) != NULL)
-            known++;
+        if ((ids[known++] = sl_search_copy_id(&r->arena, &sl_backend_kind, files[i])) == NULL)
+            return no_memory(err);
     for (uint32_t i = 0; i < request->builtin_count; i++)
         ids[known++] = request->builtins[i].id;
     *out_near = sl_text_closest(id, ids, known);
@@ -250,7 +250,7 @@ static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_r
     uint32_t count;
     SEQLSTM_TRY(sl_search_find(&r->search, &r->arena, &sl_backend_kind, NULL, &files, &count, err));
     for (uint32_t i = 0; i < count; i++) {
-        const char *id = sl_search_id(&r->arena, &sl_backend_kind, files[i]);
+        const char *id = sl_search_copy_id(&r->arena, &sl_backend_kind, files[i]);
         if (!id)
             return no_memory(err);
         if (find_builtin(request, id))

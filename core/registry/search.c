@@ -152,7 +152,8 @@ seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, 
     return add_folder(search, arena, SL_BACKENDS_DIR, err);
 }
 
-const char *sl_search_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file)
+/* NULL: no name of a plugin of this kind. */
+static const char *find_id(const struct sl_plugin_kind *kind, const char *file, size_t *out_bytes)
 {
     const char *slash = strrchr(file, '/');
     const char *name = slash ? slash + 1 : file;
@@ -160,7 +161,15 @@ const char *sl_search_id(struct sl_arena *arena, const struct sl_plugin_kind *ki
     if (length <= fixed || strncmp(name, kind->file_stem, stem) != 0 ||
         strcmp(name + length - strlen(SUFFIX), SUFFIX) != 0)
         return NULL;
-    return sl_arena_strndup(arena, name + stem, length - fixed);
+    *out_bytes = length - fixed;
+    return name + stem;
+}
+
+const char *sl_search_copy_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file)
+{
+    size_t bytes = 0;
+    const char *id = find_id(kind, file, &bytes);
+    return id ? sl_arena_strndup(arena, id, bytes) : NULL;
 }
 
 /* ---- files -------------------------------------------------------------------------------------- */
@@ -203,8 +212,9 @@ static seqlstm_status list_folder(struct files *files, const struct sl_plugin_ki
         return SEQLSTM_OK; /* a folder that does not exist holds nothing */
     seqlstm_status rc = SEQLSTM_OK;
     uint32_t first = files->count;
+    size_t bytes;
     for (const struct dirent *entry; rc == SEQLSTM_OK && (entry = readdir(stream)) != NULL;)
-        if (sl_search_id(files->arena, kind, entry->d_name))
+        if (find_id(kind, entry->d_name, &bytes))
             rc = add_file(files, folder, entry->d_name, err);
     closedir(stream);
     if (files->count > first)

@@ -27,7 +27,8 @@ seqlstm_status sl_search_init(struct sl_search *search, struct sl_arena *arena, 
 seqlstm_status sl_search_find(const struct sl_search *search, struct sl_arena *arena, const struct sl_plugin_kind *kind,
                               const char *id, const char ***out_files, uint32_t *out_count, struct seqlstm_error *err);
 
-/* The id in the file name of a plugin of this kind ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas"), or NULL. */
-const char *sl_search_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file);
+/* The id in the name of a file that sl_search_find has found ("…/libseqlstm_backend_cpu-blas.so" gives "cpu-blas").
+ * NULL: no memory. */
+const char *sl_search_copy_id(struct sl_arena *arena, const struct sl_plugin_kind *kind, const char *file);
 
 #endif

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <jansson.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +14,7 @@
 #include "base/memory/arena.h"
 #include "base/system/path.h"
 #include "base/system/file_lock.h"
+#include "base/value/text.h"
 
 enum {
     SUMMARY_LIMIT = 1 << 24,
@@ -145,10 +147,9 @@ static bool take_rows(struct collector *to)
 static bool has_file(const struct sl_run_facts *run, const char *name)
 {
     struct stat info;
-    char *path = sl_path_join(run->folder, name);
-    const bool has = path && lstat(path, &info) == 0;
-    free(path);
-    return has;
+    char path[PATH_MAX]; /* a longer one cannot be opened */
+    return sl_text_snprintf(path, sizeof path, "%s/%s", run->folder, name) < (int)sizeof path &&
+           lstat(path, &info) == 0;
 }
 
 /* Weights that no training left: it would have logged its updates. */

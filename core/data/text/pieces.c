@@ -87,6 +87,8 @@ seqlstm_status sl_pieces_load(const char *path, struct sl_pieces **out, struct s
     SEQLSTM_TRY(find_module(&module, err));
     SEQLSTM_TRY(sl_file_read(path, MODEL_MOST, &model, &bytes, err));
     seqlstm_status status = open_with(module, model, bytes, out, &why);
+    if (status == SEQLSTM_NO_MEMORY)
+        SEQLSTM_FAIL(err, status, "%s: no memory for the model of sentencepiece", path);
     if (status != SEQLSTM_OK)
         SEQLSTM_FAIL(err, status, "%s: no model of sentencepiece: %s", path, why.message);
     return SEQLSTM_OK;

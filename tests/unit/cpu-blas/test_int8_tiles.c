@@ -213,9 +213,22 @@ static void the_largest_is_found(void **state)
             }
 }
 
+/* Tiles where the processor has them, unless they are not wanted; without them what the instruction set offers. */
+static void tiles_are_used_where_they_are_wanted(void **state)
+{
+    const enum blas_isa best = blas_isa_detect();
+    (void)state;
+    for (int i = 0; i <= (int)best; i++)
+        assert_null(strstr(blas_int8_get((enum blas_isa)i, false)->name, "amx"));
+    assert_int_equal(strstr(blas_int8_get(best, true)->name, "amx") != NULL, blas_bf16_get() != NULL);
+    if (!blas_tiles_offered())
+        assert_ptr_equal(blas_int8_get(best, true), blas_int8_get(best, false));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(tiles_are_used_where_they_are_wanted),
         cmocka_unit_test(products_are_exact),
         cmocka_unit_test(sums_become_numbers),
         cmocka_unit_test(the_largest_is_found),

@@ -4,6 +4,7 @@
 #include "data_fixture.h"
 
 #include "data/text/pieces.h"
+#include "oom.h"
 
 #define BLANK "\xe2\x96\x81"
 #define COUNTED                                                                                                        \
@@ -252,6 +253,14 @@ static void test_what_is_no_model(void **state)
     assert_int_equal(sl_pieces_load(path, &pieces, &err), SEQLSTM_CORRUPT_DATA);
     snprintf(expected, sizeof expected, "%s: no model of sentencepiece: sentencepiece: ", path);
     assert_memory_equal(err.message, expected, strlen(expected));
+    for (int n = 1;; n++) {
+        oom_fail_at(n);
+        const seqlstm_status status = sl_pieces_load(path, &pieces, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_null(strstr(err.message, "no model"));
+    }
     assert_int_equal(learn(2, SL_PIECES_BPE, &pieces, &err), SEQLSTM_INVALID_CONFIG);
     assert_string_equal(err.message, "`vocab_size: 2` has no room for pieces beside the specials");
     assert_int_equal(learn(500, SL_PIECES_BPE, &pieces, &err), SEQLSTM_CORRUPT_DATA);

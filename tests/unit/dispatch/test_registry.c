@@ -185,7 +185,7 @@ static void many_files_are_found_in_order(void **state)
     }
     assert_int_equal(sl_search_find(&search, &arena, &sl_backend_kind, "x07", &files, &count, &err), SEQLSTM_OK);
     assert_int_equal(count, 2);
-    assert_string_equal(sl_search_id(&arena, &sl_backend_kind, files[1]), "x07");
+    assert_string_equal(sl_search_copy_id(&arena, &sl_backend_kind, files[1]), "x07");
     for (int k = 0; k < 2 * EACH; k++) {
         snprintf(path, sizeof path, "%s/libseqlstm_backend_x%02d.so", names[k / EACH], k % EACH);
         unlink(path);

@@ -17,6 +17,7 @@
 #include "fake_collectives.h"
 #include "oom.h"
 #include "registry_fixture.h"
+#include "scratch.h"
 
 enum { TRIES_MOST = 5000 };
 
@@ -69,10 +70,9 @@ static void open_plugins(bool arena)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct seqlstm_setting settings[] = {{"threads", "1"}};
-    char folder[512], path[600];
-    const char *folders[] = {folder, "/no/such/folder"};
-    snprintf(folder, sizeof folder, "%s/tests/gpu", getenv("SEQLSTM_BUILD"));
-    snprintf(path, sizeof path, "%s/libseqlstm_backend_fake-a.so", folder);
+    char path[600];
+    const char *folders[] = {scratch_folder, "/no/such/folder"};
+    snprintf(path, sizeof path, "%s/libseqlstm_backend_fake-a.so", scratch_folder);
     const struct sl_registry_entry entries[] = {{.name = path, .origin = "m.yaml:2:3"},
                                                 {.name = "fake-b", .require = true},
                                                 {.name = "fake-b"},
@@ -176,6 +176,21 @@ static void open_nothing(bool arena)
     }
 }
 
+/* A folder with no other plugins. */
+static int link_plugins(void **state)
+{
+    if (scratch_make(state) != 0)
+        return -1;
+    for (const char *id = "ab"; *id; id++) {
+        char from[600], to[600];
+        snprintf(from, sizeof from, "%s/tests/gpu/libseqlstm_backend_fake-%c.so", getenv("SEQLSTM_BUILD"), *id);
+        snprintf(to, sizeof to, "%s/libseqlstm_backend_fake-%c.so", scratch_folder, *id);
+        if (symlink(from, to) != 0)
+            return -1;
+    }
+    return 0;
+}
+
 static void plugins_are_opened_or_memory_is_missing(void **state)
 {
     (void)state;
@@ -204,5 +219,5 @@ int main(void)
         cmocka_unit_test(connections_are_opened_or_memory_is_missing),
         cmocka_unit_test(a_file_that_is_not_there_is_told_or_memory_is_missing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, link_plugins, scratch_remove);
 }

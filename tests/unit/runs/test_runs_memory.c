@@ -41,6 +41,7 @@ static int setup(void **state)
     put_run("runs/m/0", "metrics.jsonl", ROW("1", "3") ROW("2", "2"));
     put_run("runs/m/1", "summary.json",
             "{\"end\": \"epochs\", \"updates\": 5, \"metrics\": {\"test\": {\"loss\": 1}}}");
+    put_run("runs/m/2", "final.safetensors", "");
     return 0;
 }
 
@@ -60,7 +61,9 @@ static bool show(struct sl_buf *out)
         status = sl_run_condition_read(&arena, "seed = 1", &condition, &err);
     assert_true(status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY);
     bool fine = status == SEQLSTM_OK;
-    sl_buf_printf(out, "%zu runs\n", fine ? catalogue.count : 0);
+    sl_buf_printf(out, "%zu runs:", fine ? catalogue.count : 0);
+    for (size_t r = 0; fine && r < catalogue.count; r++)
+        sl_buf_printf(out, " %s", sl_run_state_get_name(catalogue.runs[r].state));
     for (size_t r = 0; fine && r < 2; r++) {
         struct sl_config_entries config = {0};
         for (size_t k = 0; fine && k < sizeof keys / sizeof *keys; k++) {
@@ -89,7 +92,8 @@ static void test_lists_and_pages_without_memory(void **state)
     int failures = 0;
     (void)state;
     assert_true(show(&whole));
-    assert_non_null(strstr(sl_buf_text(&whole), "70 runs"));
+    assert_non_null(strstr(sl_buf_text(&whole), "70 runs:"));
+    assert_non_null(strstr(sl_buf_text(&whole), " imported"));
     for (;;) {
         struct sl_buf part = {0};
         const int descriptors = descriptors_count();
