@@ -86,7 +86,7 @@ static seqlstm_status read_plan(const char *folder, struct sl_buf *out, bool *ou
 static seqlstm_status find_plan(struct sl_session *session, struct sl_buf *out, struct seqlstm_error *err)
 {
     const struct sl_plan *plan = NULL;
-    bool found;
+    bool found = false;
     SEQLSTM_TRY(read_plan(sl_session_get_folder(session), out, &found, err));
     if (found)
         return SEQLSTM_OK;
