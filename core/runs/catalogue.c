@@ -22,10 +22,11 @@ struct search {
     bool failed; /* no memory */
 };
 
-static bool is_run(const char *folder)
+static bool is_run(struct search *search, const char *folder)
 {
     char *config = sl_path_join(folder, "config.yaml");
     bool found = config && sl_file_is_regular(config);
+    search->failed = search->failed || config == NULL;
     free(config);
     return found;
 }
@@ -60,11 +61,13 @@ static void look_at(struct search *search, const char *folder, const char *name,
 {
     if (!is_real_folder(folder))
         return;
-    if (is_run(folder)) {
+    if (is_run(search, folder)) {
         add_run(search, folder, name);
         return;
     }
-    DIR *open = level < LEVELS_MOST ? opendir(folder) : NULL;
+    errno = 0;
+    DIR *open = level < LEVELS_MOST && !search->failed ? opendir(folder) : NULL;
+    search->failed = search->failed || errno == ENOMEM;
     if (open)
         look_into(search, open, folder, name, level + 1);
 }
