@@ -100,7 +100,7 @@ static int failing_write;
 static void arm(void)
 {
     if (failing == MEMORY)
-        oom_fail_anew();
+        oom_fail_anew(6);
     else if (failing == WRITES)
         io_fail_at(failing_write, ENOSPC, 3);
 }

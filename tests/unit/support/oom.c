@@ -16,8 +16,9 @@ static _Atomic int oom_calls, oom_target;
 static _Atomic bool oom_lasts;
 
 /* Callers of which an allocation has failed, as hashes of their addresses. */
-enum { CALLERS = 6, PLACES_MOST = 1 << 14 };
+enum { CALLERS_MOST = 16, PLACES_MOST = 1 << 14 };
 static uint64_t places[PLACES_MOST];
+static int anew_callers;
 static int place_count;
 static _Atomic bool anew_wanted, anew_failed;
 static atomic_flag anew_taken = ATOMIC_FLAG_INIT;
@@ -55,11 +56,12 @@ void oom_fail_from(int n)
     oom_lasts = true;
 }
 
-void oom_fail_anew(void)
+void oom_fail_anew(int callers)
 {
     void *none[1];
     oom_fail_at(0);
     (void)backtrace(none, 1); /* loads what it needs */
+    anew_callers = callers < CALLERS_MOST ? callers : CALLERS_MOST;
     anew_failed = false;
     anew_wanted = true;
 }
@@ -100,10 +102,10 @@ bool io_disarm(void)
 /* Is it the first of its place, and the first since oom_fail_anew? */
 static bool fails_anew(void)
 {
-    void *callers[CALLERS];
+    void *callers[CALLERS_MOST];
     uint64_t place = 0;
     bool is_new = false;
-    const int count = backtrace(callers, CALLERS);
+    const int count = backtrace(callers, anew_callers);
     for (int k = 0; k < count; k++)
         place = (place ^ (uintptr_t)callers[k]) * UINT64_C(0x9e3779b97f4a7c15);
     while (atomic_flag_test_and_set(&anew_taken))

@@ -22,9 +22,10 @@ void oom_fail_at(int n);
 /* The same, and all that follow it, until oom_disarm. */
 void oom_fail_from(int n);
 
-/* The first allocation fails for whose callers none has failed yet in this process, and that one alone: until nothing
- * fails any more, each place that allocates has failed once, however often it is come by. */
-void oom_fail_anew(void);
+/* The first allocation fails for whose nearest `callers` (at most 16) none has failed yet in this process, and that one
+ * alone: until nothing fails any more, each place that allocates has failed once, however often it is come by. More
+ * callers tell more places apart, and take longer. */
+void oom_fail_anew(int callers);
 
 /* Stops failing. True if a failure has happened since oom_fail_at, oom_fail_from or oom_fail_anew. */
 bool oom_disarm(void);
