@@ -170,19 +170,20 @@ static void each_mistake_has_its_reason_and_place(void **state)
     }
 }
 
+static const struct shape text_pairs = {.input = IDS,
+                                        .target = IDS,
+                                        .source = IDS,
+                                        .on_steps = true,
+                                        .target_on_steps = true,
+                                        .features = 1,
+                                        .target_features = 1,
+                                        .classes = 7};
+
 /* A loop begins anew with each batch. */
 static void a_loop_carries_no_state(void **state)
 {
     (void)state;
-    static const struct shape shape = {.input = IDS,
-                                       .target = IDS,
-                                       .source = IDS,
-                                       .on_steps = true,
-                                       .target_on_steps = true,
-                                       .features = 1,
-                                       .target_features = 1,
-                                       .classes = 7};
-    const struct sl_data_facts facts = make_facts(&shape);
+    const struct sl_data_facts facts = make_facts(&text_pairs);
     struct loaded l = load_clean(
         PAIRS "model:\n  encoder: [{type: embedding, dim: 3}, {type: lstm, units: 4, return_sequences: true}]\n"
               "  decoder: [{type: embedding, dim: 3}, {type: lstm, name: d, units: 4, return_sequences: true},\n"
@@ -204,15 +205,7 @@ static void a_loop_carries_no_state(void **state)
 static void a_dense_bridge_ends_as_its_state_does(void **state)
 {
     (void)state;
-    static const struct shape shape = {.input = IDS,
-                                       .target = IDS,
-                                       .source = IDS,
-                                       .on_steps = true,
-                                       .target_on_steps = true,
-                                       .features = 1,
-                                       .target_features = 1,
-                                       .classes = 7};
-    const struct sl_data_facts facts = make_facts(&shape);
+    const struct sl_data_facts facts = make_facts(&text_pairs);
     struct loaded l = load_clean(
         PAIRS "model:\n  encoder: [{type: embedding, dim: 3}, {type: lstm, name: e, units: 3}]\n"
               "  decoder: [{type: embedding, dim: 3}, {type: lstm, units: 5, return_sequences: true,\n"
