@@ -4,7 +4,6 @@
 
 #include <fcntl.h>
 #include <jansson.h>
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +11,9 @@
 #include <unistd.h>
 
 #include "base/memory/arena.h"
+#include "base/system/file.h"
 #include "base/system/path.h"
 #include "base/system/file_lock.h"
-#include "base/value/text.h"
 
 enum {
     SUMMARY_LIMIT = 1 << 24,
@@ -144,18 +143,11 @@ static bool take_rows(struct collector *to)
     return fine;
 }
 
-static bool has_file(const struct sl_run_facts *run, const char *name)
-{
-    struct stat info;
-    char path[PATH_MAX]; /* a longer one cannot be opened */
-    return sl_text_snprintf(path, sizeof path, "%s/%s", run->folder, name) < (int)sizeof path &&
-           lstat(path, &info) == 0;
-}
-
 /* Weights that no training left: it would have logged its updates. */
 static bool is_imported(const struct sl_run_facts *run)
 {
-    return has_file(run, "final.safetensors") && !has_file(run, "metrics.jsonl") && !has_file(run, "checkpoints");
+    return sl_file_is_in(run->folder, "final.safetensors") && !sl_file_is_in(run->folder, "metrics.jsonl") &&
+           !sl_file_is_in(run->folder, "checkpoints");
 }
 
 static enum sl_run_state judge_state(const struct sl_run_facts *run, bool live, bool has_summary)

@@ -4,6 +4,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -160,6 +162,13 @@ bool sl_file_exists(const char *path)
 {
     struct stat info;
     return lstat(path, &info) == 0;
+}
+
+bool sl_file_is_in(const char *folder, const char *name)
+{
+    char path[PATH_MAX]; /* a longer one cannot be opened */
+    return snprintf(path, sizeof path, "%s/%s", *folder ? folder : ".", name) < (int)sizeof path &&
+           sl_file_exists(path);
 }
 
 bool sl_file_is_regular(const char *path)

@@ -44,8 +44,9 @@ seqlstm_status sl_file_make_folders(const char *path, struct seqlstm_error *err)
 /* fsync of a folder, so that names made or removed in it survive a power cut. */
 seqlstm_status sl_file_sync_folder(const char *path, struct seqlstm_error *err);
 
-bool sl_file_exists(const char *path);     /* anything of that name, a dangling link too */
-bool sl_file_is_regular(const char *path); /* follows links; no pipe, no device */
-bool sl_file_is_folder(const char *path);  /* follows links */
+bool sl_file_exists(const char *path);                    /* anything of that name, a dangling link too */
+bool sl_file_is_in(const char *folder, const char *name); /* the same; needs no memory */
+bool sl_file_is_regular(const char *path);                /* follows links; no pipe, no device */
+bool sl_file_is_folder(const char *path);                 /* follows links */
 
 #endif

@@ -79,7 +79,9 @@ static seqlstm_status check_lock(const char *path, struct seqlstm_error *err)
     char *name = sl_path_join(path, "lock");
     struct sl_file_lock *lock = NULL;
     seqlstm_status status = SEQLSTM_OK;
-    if (name && sl_file_is_regular(name))
+    if (name == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    if (sl_file_is_regular(name))
         status = sl_file_lock_take(name, &lock, err);
     sl_file_lock_release(lock);
     free(name);

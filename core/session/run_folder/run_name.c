@@ -3,6 +3,8 @@
 #include "session/run_folder/run_name.h"
 
 #include <dirent.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,36 +13,17 @@
 #include "base/system/log.h"
 #include "train/checkpoint/checkpoint.h"
 
-/* *failed: there was no memory for a path, here and below. */
-static bool is_run(const char *path, bool *failed)
-{
-    char *config = sl_path_join(path, "config.yaml");
-    bool found = config && sl_file_exists(config);
-    *failed = *failed || config == NULL;
-    free(config);
-    return found;
-}
-
-static bool holds_weights(const char *path, bool *failed)
-{
-    char *final = sl_path_join(path, "final.safetensors"), *checkpoints = sl_path_join(path, "checkpoints");
-    bool held = (final && sl_file_exists(final)) || (checkpoints && sl_checkpoint_folder_has_any(checkpoints));
-    *failed = *failed || final == NULL || checkpoints == NULL;
-    free(final);
-    free(checkpoints);
-    return held;
-}
-
 bool sl_run_folder_is_run(const char *path)
 {
-    bool failed = false;
-    return is_run(path, &failed);
+    return sl_file_is_in(path, "config.yaml");
 }
 
 bool sl_run_folder_holds_weights(const char *path)
 {
-    bool failed = false;
-    return holds_weights(path, &failed);
+    char checkpoints[PATH_MAX]; /* a longer one cannot be opened */
+    return sl_file_is_in(path, "final.safetensors") ||
+           (snprintf(checkpoints, sizeof checkpoints, "%s/checkpoints", path) < (int)sizeof checkpoints &&
+            sl_checkpoint_folder_has_any(checkpoints));
 }
 
 /* A run below a folder; path NULL: none. */
@@ -49,7 +32,7 @@ struct candidate {
     long number;
 };
 
-/* Keeps the candidate with the larger number; takes ownership of the path. */
+/* Keeps the candidate with the larger number; takes ownership of the path. *failed: there was no memory for it. */
 static void prefer(struct candidate *best, char *path, long number, bool *failed)
 {
     *failed = *failed || path == NULL;
@@ -74,8 +57,8 @@ static char *find_latest(const char *path, bool any, const struct sl_log *log, b
             continue;
         char *run = sl_path_join(path, entry->d_name);
         *failed = *failed || run == NULL;
-        if (run && is_run(run, failed)) {
-            if (!any && holds_weights(run, failed))
+        if (run && sl_run_folder_is_run(run)) {
+            if (!any && sl_run_folder_holds_weights(run))
                 prefer(&best, strdup(run), number, failed);
             prefer(&newest, run, number, failed);
         } else {
@@ -98,14 +81,14 @@ static seqlstm_status find(const char *run, bool any, const struct sl_log *log, 
 {
     bool failed = false;
     char *found = NULL;
-    if (is_run(run, &failed)) {
+    if (sl_run_folder_is_run(run)) {
         found = strdup(run);
         failed = found == NULL;
     } else {
         found = find_latest(run, any, log, &failed);
         char *below = found || run[0] == '/' ? NULL : sl_path_join("runs", run);
         failed = failed || (below == NULL && found == NULL && run[0] != '/');
-        if (below && is_run(below, &failed)) {
+        if (below && sl_run_folder_is_run(below)) {
             found = strdup(below);
             failed = failed || found == NULL;
         } else if (below) {

@@ -266,7 +266,8 @@ static void leftovers_links_and_permissions(void **state)
     assert_int_equal(stat("file", &info), 0);
     assert_int_equal(info.st_mode & 0777, 0750);
     unlink("file");
-    assert_true(sl_file_exists("link"));
+    assert_true(sl_file_exists("link") && sl_file_is_in("", "link") && sl_file_is_in(".", "link"));
+    assert_false(sl_file_is_in("..", "link") || sl_file_is_in("none", "link"));
     unlink("link");
     assert_false(sl_file_exists("link"));
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back;,
- * which of several checkpoints is a link, and which run a name means where there is no memory. */
+/* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back;
+ * which of several checkpoints is a link, which run a name
+ * means where there is no memory, and what is said there of a folder that is taken. */
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,6 +25,17 @@ static bool is_there(const char *path)
 {
     struct stat info;
     return lstat(path, &info) == 0;
+}
+
+/* An empty file and its folders. */
+static void put(const char *path)
+{
+    char folder[64];
+    snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(path, '/') - path), path);
+    assert_int_equal(sl_file_make_folders(folder, NULL), SEQLSTM_OK);
+    FILE *file = fopen(path, "w");
+    assert_non_null(file);
+    assert_int_equal(fclose(file), 0);
 }
 
 /* The first path that is no UTF-8 is refused, with its kind and the byte, counted from 1; nothing is made. */
@@ -180,6 +192,58 @@ static void a_link_among_checkpoints_is_refused(void **state)
     }
 }
 
+/* What is said of a folder that is there does not depend on memory: a run with weights is not called one that failed,
+ * nor one that goes on, and both are refused whichever allocation fails. */
+static void a_taken_folder_is_refused_for_what_it_is(void **state)
+{
+    static const struct {
+        const char *folder, *files[2], *told;
+        bool locked;
+    } rows[] = {
+        {"final", {"config.yaml", "final.safetensors"}, "`seqlstm resume final` continues it", false},
+        {"begun", {"config.yaml", "checkpoints/update-000000000009.safetensors"}, "`seqlstm resume begun`", false},
+        {"bare", {"config.yaml"}, "a run without weights is there, which failed or has only begun", false},
+        {"other", {"notes.txt"}, "the run folder is not empty, and holds no run", false},
+        {"live", {"config.yaml"}, "live/lock is held by process", true},
+    };
+    const struct sl_model model = {.name = "m"};
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_file_lock *lock = NULL;
+        char path[80], said[sizeof err.message] = "";
+        for (int f = 0; f < 2 && rows[k].files[f]; f++) {
+            snprintf(path, sizeof path, "%s/%s", rows[k].folder, rows[k].files[f]);
+            put(path);
+        }
+        snprintf(path, sizeof path, "%s/lock", rows[k].folder);
+        if (rows[k].locked)
+            ok(sl_file_lock_take(path, &lock, &err), &err);
+        oom_fail_from(1);
+        assert_int_equal(sl_run_folder_is_run(rows[k].folder), strcmp(rows[k].folder, "other") != 0);
+        assert_int_equal(sl_run_folder_holds_weights(rows[k].folder), k < 2);
+        oom_disarm();
+        for (int n = 0;; n++) {
+            char *made, *folder;
+            if (n > 0)
+                oom_fail_at(n);
+            const seqlstm_status status = sl_run_folder_make(&model, rows[k].folder, &made, &folder, &err);
+            const bool failed = oom_disarm();
+            assert_true(status != SEQLSTM_OK);
+            if (status == SEQLSTM_NO_MEMORY && failed)
+                continue;
+            if (n == 0)
+                memcpy(said, err.message, sizeof said);
+            assert_string_equal(err.message, said);
+            assert_non_null(strstr(said, rows[k].told));
+            if (n > 0 && !failed)
+                break;
+        }
+        sl_file_lock_release(lock);
+    }
+}
+
 /* No memory is no reason to say that there is no run, nor to take another. */
 static void a_run_is_found_or_memory_is_short(void **state)
 {
@@ -191,14 +255,8 @@ static void a_run_is_found_or_memory_is_short(void **state)
     static const struct sl_log silent = {.write = NULL};
     (void)state;
     assert_int_equal(chdir(scratch_folder), 0);
-    for (size_t f = 0; f < sizeof files / sizeof *files; f++) {
-        char folder[64];
-        snprintf(folder, sizeof folder, "%.*s", (int)(strrchr(files[f], '/') - files[f]), files[f]);
-        assert_int_equal(sl_file_make_folders(folder, NULL), SEQLSTM_OK);
-        FILE *file = fopen(files[f], "w");
-        assert_non_null(file);
-        assert_int_equal(fclose(file), 0);
-    }
+    for (size_t f = 0; f < sizeof files / sizeof *files; f++)
+        put(files[f]);
     assert_int_equal(chdir("named"), 0);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         for (int n = 1;; n++) {
@@ -224,7 +282,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_no_utf8_is_named),          cmocka_unit_test(what_was_made_is_taken_back),
         cmocka_unit_test(a_thousand_runs_are_not_too_many),  cmocka_unit_test(a_link_among_checkpoints_is_refused),
-        cmocka_unit_test(a_run_is_found_or_memory_is_short),
+        cmocka_unit_test(a_run_is_found_or_memory_is_short), cmocka_unit_test(a_taken_folder_is_refused_for_what_it_is),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
