@@ -69,7 +69,8 @@ struct sl_case {
     bool no_output_grad;         /* dy is NULL: zero everywhere */
     bool no_state_grad;          /* dhn, dcn are NULL */
     bool saturated;              /* large values, where activations saturate */
-    bool nan;                    /* pool: an element in the middle of each sequence of three steps or more is NaN */
+    bool nan;                    /* pool: an element in the middle of each sequence of three steps or more is NaN;
+                                  * vector: elements of x, or of y where there is no x, are NaN or infinite */
     bool skip;                   /* optimizer: step with SEQLSTM_BIT_STEP_SKIP */
     uint32_t diverged;           /* optimizer: 1: the loss is NaN, 2: the sum of squares is infinite */
     union seqlstm_any_desc desc; /* complete; the pass sets the mode */

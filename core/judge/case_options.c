@@ -95,6 +95,7 @@ static const struct option options[] = {
     {"amsgrad", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_BIT_OPTIMIZER_AMSGRAD, NULL},
     {"centered", SEQLSTM_OP_OPTIMIZER, SET_BIT, DESC(optimizer.options), SEQLSTM_BIT_OPTIMIZER_CENTERED, NULL},
     {"kind", SEQLSTM_OP_VECTOR, SET_WORD, DESC(vector.kind), 1, "fill|axpy|scale|lerp|sign_axpy|clamp|copy"},
+    {"nan", SEQLSTM_OP_VECTOR, SET_FLAG, offsetof(struct sl_case, nan), 0, NULL},
     {"kind", SEQLSTM_OP_ATTENTION, SET_WORD, DESC(attention.kind), 1, "dot|additive"},
     {"shared", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_BIT_ATTENTION_SHARED, NULL},
     {"weights", SEQLSTM_OP_ATTENTION, SET_BIT, DESC(attention.options), SEQLSTM_BIT_ATTENTION_WEIGHTS, NULL},

@@ -233,6 +233,14 @@ static void fill_nan(const struct sl_data *d, const struct sl_slot *slot, double
         v[(d->axis.row_offsets[d->axis.lengths[k] / 2] + k) * slot->features + k % slot->features] = (double)NAN;
 }
 
+/* Some elements are NaN or infinite, at every place of a vector register in turn. */
+static void fill_not_finite(double *v, int64_t n)
+{
+    static const double bad[] = {(double)NAN, (double)INFINITY, -(double)INFINITY};
+    for (int64_t k = 0; 7 * k + 3 < n; k++)
+        v[7 * k + 3] = bad[k % 3];
+}
+
 static void fill_floats(const struct sl_data *d, struct random *r, const struct sl_slot *slot, double *v, int64_t n)
 {
     double low, high;
@@ -243,8 +251,13 @@ static void fill_floats(const struct sl_data *d, struct random *r, const struct 
         if (row_weight && i % 5 == 3)
             v[i] = 0;
     }
-    if (d->c.nan && slot->role == SL_SLOT_INPUT && slot->axis == SL_SLOT_ON_ROWS)
+    if (d->c.nan && d->c.desc.head.op == SEQLSTM_OP_VECTOR) {
+        const bool alone = d->c.desc.vector.kind == SEQLSTM_KIND_VECTOR_CLAMP;
+        if (strcmp(slot->name, alone ? "y" : "x") == 0)
+            fill_not_finite(v, n);
+    } else if (d->c.nan && slot->role == SL_SLOT_INPUT && slot->axis == SL_SLOT_ON_ROWS) {
         fill_nan(d, slot, v);
+    }
     if (d->c.diverged == 1 && strcmp(slot->name, "sums") == 0)
         v[0] = (double)NAN;
     if (d->c.diverged == 2 && strcmp(slot->name, "squares") == 0)

@@ -285,6 +285,8 @@ static const struct plain plains[] = {
     {"attention", "R300B20T30K256", "flat", "queries=packed,shared", false},
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
     {"pool", "T7B9C4", "ragged", "kind=max,nan", true},
+    {"vector", "N1003", "flat", "kind=sign_axpy,nan", true},
+    {"vector", "N1003", "flat", "kind=clamp,nan", true},
 };
 
 /* Layers that are tried with products in each narrower type; in inference, those of one layer also in int8. */
