@@ -302,12 +302,25 @@ def test_full_disk(t):
     expect(not list((t.folder / 'r').rglob('.*')), 'a temporary file stays')
     t.run('resume', 'r', '-q')
     expect(t.read('r/final.safetensors') == t.read('want/final.safetensors'), 'after the disk had room again')
+    t.write('train.csv', 'a,b,y\n' + '1,2,3\n' * 8)
+    t.write('table.yaml', TABLE)
+    t.run('run', 'table.yaml', '--out', 'p', '-q')
+    writers = [('help',), ('version',), ('plan', 'm.yaml'), ('plan', 'm.yaml', '--json'), ('eval', 'r'),
+               ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r'),
+               ('runs', 'r'), ('runs', 'r', '--json'), ('runs', 'compare', 'r', 'want'), ('data', 'stats', 'm.yaml'),
+               ('explain',), ('completion', 'bash'), ('help', '--man'), ('doctor',),
+               *(('watch', 'r', *way) for way in ((), ('--once',), ('--json',))),
+               *(('predict', 'p', '--input', 'train.csv', '--format', form) for form in ('text', 'csv', 'jsonl', 'npy')),
+               *(('conformance', 'reference', '--case', 'lstm:claim:T1B1I1H1:f32:uniform', *way)
+                 for way in ((), ('--json',), ('--junit',), ('--list',)))]
     with open('/dev/full', 'wb') as full:
-        for args in (('help',), ('version',), ('plan', 'm.yaml'), ('plan', 'm.yaml', '--json'), ('eval', 'r'),
-                     ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r'),
-                     *(('conformance', 'reference', '--case', 'lstm:claim:T1B1I1H1:f32:uniform', *way)
-                       for way in ((), ('--json',), ('--junit',), ('--list',)))):
+        for args in writers:
             t.run(*args, rc=1, stdout=full).says('cannot write to stdout: No space left on device')
+    reader, writer = os.pipe()
+    os.close(reader)
+    for args in writers:  # its reader wants no more
+        expect('error[' not in t.run(*args, stdout=writer).err, f'{args}: the reader of stdout has closed it')
+    os.close(writer)
 
 
 def test_large_file(t):

@@ -145,7 +145,12 @@ static int count_lines(const struct sl_buf *buf)
     return lines;
 }
 
-static bool draw(struct watch *watch, const struct sl_run_facts *run)
+static seqlstm_status no_memory(struct seqlstm_error *err)
+{
+    SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to show the run");
+}
+
+static seqlstm_status draw(struct watch *watch, const struct sl_run_facts *run, struct seqlstm_error *err)
 {
     struct sl_buf frame = {0}, whole = {0};
     append_state(watch, run, &frame);
@@ -158,11 +163,11 @@ static bool draw(struct watch *watch, const struct sl_run_facts *run)
         sl_buf_printf(&whole, "\033[%dA\r\033[J", watch->drawn);
     watch->drawn = count_lines(&frame);
     sl_buf_append(&whole, frame.data, frame.length_bytes);
-    const bool fine =
-        !frame.failed && !whole.failed && cli_put(whole.data, whole.length_bytes, true, NULL) == SEQLSTM_OK;
+    const seqlstm_status status =
+        frame.failed || whole.failed ? no_memory(err) : cli_put(whole.data, whole.length_bytes, true, err);
     sl_buf_deinit(&frame);
     sl_buf_deinit(&whole);
-    return fine;
+    return status;
 }
 
 /* ---- rows as they come --------------------------------------------------------------------------------------- */
@@ -185,7 +190,7 @@ static void append_row(json_t *row, struct sl_buf *out)
     sl_buf_append_char(out, '\n');
 }
 
-static bool tell(struct watch *watch)
+static seqlstm_status tell(struct watch *watch, struct seqlstm_error *err)
 {
     struct sl_buf out = {0};
     for (; watch->told < json_array_size(watch->rows); watch->told++) {
@@ -197,31 +202,37 @@ static bool tell(struct watch *watch)
             append_row(row, &out);
         free(text);
     }
-    const bool fine =
-        !out.failed && (out.length_bytes == 0 || cli_put_text(out.data, out.length_bytes, true, NULL) == SEQLSTM_OK);
+    seqlstm_status status = out.failed ? no_memory(err) : SEQLSTM_OK;
+    if (status == SEQLSTM_OK && out.length_bytes > 0)
+        status = cli_put_text(out.data, out.length_bytes, true, err);
     sl_buf_deinit(&out);
-    return fine;
+    return status;
 }
 
 /* ---- the command ------------------------------------------------------------------------------------------- */
 
-/* One look at the run. Returns CLI_OK with *out_over true when there is no more to see. */
+/* One look at the run. *out_over: there is no more to see, or it cannot be shown. */
 static int look(struct watch *watch, bool *out_over)
 {
     struct sl_arena arena = {0};
     struct sl_run_facts run;
     const bool known = sl_run_facts_read(&arena, watch->folder, watch->folder, &run);
     const bool more = read_rows(watch);
-    bool fine = known;
-    if (known) {
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    seqlstm_status status = SEQLSTM_OK;
+    if (!known) {
+        status = no_memory(&err);
+    } else {
         *out_over = watch->once || run.state != SL_RUN_LIVE;
         if (!watch->redraw)
-            fine = tell(watch);
+            status = tell(watch, &err);
         else if (more || *out_over)
-            fine = draw(watch, &run);
+            status = draw(watch, &run, &err);
     }
     sl_arena_deinit(&arena);
-    return fine ? CLI_OK : CLI_FAILURE;
+    if (status != SEQLSTM_OK)
+        *out_over = true;
+    return status == SEQLSTM_OK ? CLI_OK : cli_fail(watch->cli, status, &err);
 }
 
 static int follow(struct watch *watch)
