@@ -80,6 +80,9 @@ def test_unknown_command(t):
     for word, command in (('train', 'run'), ('fit', 'run'), ('test', 'eval'), ('ls', 'runs'), ('list', 'runs'), ('tensorboard', 'watch')):
         t.refuse(2, word).says(f'did you mean `seqlstm {command}`?')
     t.refuse(2, 'help', 'chekc').says('did you mean `seqlstm check`?')
+    t.refuse(2, 'help', 'runs', 'comparr').says('no such command: `runs comparr`', 'did you mean `seqlstm runs compare`?')
+    t.refuse(2, 'ru').says('did you mean `seqlstm run`?')
+    t.refuse(2, 'ne').says('no such command: `ne`')
     t.refuse(2, 'model.yaml').says('`seqlstm run model.yaml`')
     t.refuse(2, 'xyzzy').says('`seqlstm help` lists')
 

@@ -109,6 +109,8 @@ def test_each_command_is_offered(t):
     t.write('runs/tiny/x', '')
     expect(set(ask(t, 'check', '')) == {'runs', 'm.yaml'}, ask(t, 'check', ''))
     expect(ask(t, 'resume', '') == ['runs'] and 'data.csv' in ask(t, 'run', '-c', ''), 'runs and files')
+    for first in {name.split()[0] for name in commands(t) if ' ' in name} - set(commands(t)):
+        expect(ask(t, first, '') == [name.split()[1] for name in commands(t) if name.startswith(f'{first} ')], first)
     expect(set(ask(t, 'runs', '')) == {'compare', 'delete', 'runs'} and ask(t, 'runs', 'compare', '') == ['runs'],
            'a command that is also the first of two words')
     expect(ask(t, 'run', '--seed', '') == [] and ask(t, 'completion', 'f') == ['fish'], 'values')
@@ -140,6 +142,10 @@ def test_other_shells(t):
         expect(len(cases) == len(set(cases)), f'{shell}: a case twice: {cases}')
         expect(not re.search(r'(--|-l )worker\b', text), f'{shell}: an internal flag')
         if shell == 'zsh':  # behind the first word of two, other words follow only where it is a command itself
+            for first in {name.split()[0] for name in commands(t) if ' ' in name}:
+                seconds = [name.split()[1] for name in commands(t) if name.startswith(f'{first} ')]
+                expect(f"\n            compadd -- {' '.join(seconds)}\n" in text, f'zsh does not offer {seconds} after {first}')
+                expect(f"\n        {'|'.join(seconds)})\n            command=" in text, f'zsh does not take {seconds} after {first}')
             ends = re.findall(r'^    (\w+)\)\n        if .*\n            compadd .*(?:\n            (return))?$', text, re.M)
             expect({'data', 'runs'} <= {group for group, _ in ends}, ends)
             for group, end in ends:
