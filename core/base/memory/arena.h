@@ -34,9 +34,6 @@ void sl_arena_deinit(struct sl_arena *arena);
 /* `bytes` zeroed bytes, aligned to 16. A request of 0 bytes gives a distinct pointer. */
 void *sl_arena_alloc(struct sl_arena *arena, size_t bytes);
 
-/* The same, aligned to `alignment` bytes, a power of two. */
-void *sl_arena_alloc_aligned(struct sl_arena *arena, size_t bytes, size_t alignment);
-
 /* count * element_bytes zeroed bytes; NULL as well when the product overflows. */
 void *sl_arena_alloc_array(struct sl_arena *arena, size_t count, size_t element_bytes);
 
