@@ -467,6 +467,10 @@ static void train_in_turn(const struct domain_case *c, enum placement placement,
         struct sl_batch *now = batches[k % 2], *next = batches[(k + 1) % 2];
         now->ordinal = k;
         next->ordinal = k + 1;
+        if (k == 5) { /* filled anew after it was announced */
+            now->ordinal = 50;
+            memcpy((void *)(uintptr_t)now->input.ids, next->input.ids, (size_t)(R * w.facts.input.features) * 4);
+        }
         /* Run 3 gets another batch than was announced before it. */
         const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.05};
         struct sl_exec_step step = {.normaliser = 0.25, .update = &update, .next = !named ? NULL : k == 2 ? now : next};

@@ -53,6 +53,12 @@ static const struct model_case cases
           VALUES("barriers", "{type: lstm, units: 3, return_sequences: true},"
                              " {type: gru, units: 3, direction: bidirectional, return_sequences: true},"
                              " {type: lstm, units: 3, return_sequences: true}, {type: dense, units: 3}"),
+          VALUES("states of another layer",
+                 "{type: lstm, name: a, units: 3, return_sequences: true},"
+                 " {type: rnn, units: 2, return_sequences: true},"
+                 " {type: gru, units: 2, direction: bidirectional, return_sequences: true},"
+                 " {type: rnn, units: 2, return_sequences: true},"
+                 " {type: lstm, units: 3, initial_state: a, return_sequences: true}, {type: dense, units: 3}"),
           LAST("last state",
                "{type: lstm, units: 4, return_sequences: true}, {type: gru, units: 4}, {type: dense, units: 3}"),
           LAST("pool",
@@ -196,7 +202,7 @@ static void barriers_have_reasons(void **state)
     assert_int_equal(sl_graph_find_barrier(w.graph, &w.graph->nodes[0]), SL_BARRIER_NONE);
     assert_int_equal(sl_graph_find_barrier(w.graph, &w.graph->nodes[1]), SL_BARRIER_DIRECTION);
     close_world(&w);
-    open_case(&w, &cases[6], 2, NULL);
+    open_case(&w, &cases[7], 2, NULL);
     assert_int_equal(sl_graph_find_barrier(w.graph, &w.graph->nodes[1]), SL_BARRIER_STEPS);
     close_world(&w);
 }
