@@ -36,7 +36,7 @@ static struct {
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool fails_to_open, no_memory; /* for a server; for the page */
-    bool no_module, no_numbers, no_thread, no_copy;
+    bool no_module, no_numbers, no_thread;
     bool runs, stopped, blocks_signals;
     int opened, closed;
 } world = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
@@ -147,8 +147,6 @@ ssize_t __real_getrandom(void *bytes, size_t count, unsigned int flags);
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags);
 int __real_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context);
-char *__real_strdup(const char *text);
-char *__wrap_strdup(const char *text);
 
 ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
 {
@@ -158,11 +156,6 @@ ssize_t __wrap_getrandom(void *bytes, size_t count, unsigned int flags)
 int __wrap_pthread_create(pthread_t *out, const pthread_attr_t *attributes, void *(*run)(void *), void *context)
 {
     return world.no_thread ? EAGAIN : __real_pthread_create(out, attributes, run, context);
-}
-
-char *__wrap_strdup(const char *text)
-{
-    return world.no_copy ? NULL : __real_strdup(text);
 }
 
 /* ---- the page ------------------------------------------------------------------------------------------------ */
@@ -376,9 +369,9 @@ static void a_folder_without_memory_is_an_error(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_live_page *page = open_page(0);
     (void)state;
-    world.no_copy = true;
+    oom_fail_at(1);
     assert_int_equal(sl_live_page_show(page, "runs/m", &err), SEQLSTM_NO_MEMORY);
-    world.no_copy = false;
+    assert_true(oom_disarm());
     expect_answer("GET", get_page_path(page), "localhost", 200,
                   PAGE "Refresh: 5\n\n<!doctype html><title>seqlstm</title><p>The run reads its data and makes its "
                        "plan.</p>\n");

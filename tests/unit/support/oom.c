@@ -29,6 +29,8 @@ void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *block, size_t bytes);
 void *__real_aligned_alloc(size_t alignment, size_t bytes);
 int __real_posix_memalign(void **out, size_t alignment, size_t bytes);
+char *__real_strdup(const char *text);
+char *__real_strndup(const char *text, size_t length);
 ssize_t __real_write(int fd, const void *data, size_t bytes);
 ssize_t __real_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __real_rename(const char *from, const char *to);
@@ -38,6 +40,8 @@ void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *block, size_t bytes);
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes);
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes);
+char *__wrap_strdup(const char *text);
+char *__wrap_strndup(const char *text, size_t length);
 ssize_t __wrap_write(int fd, const void *data, size_t bytes);
 ssize_t __wrap_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __wrap_fsync(int fd);
@@ -169,6 +173,16 @@ void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 {
     return oom_now() ? ENOMEM : __real_posix_memalign(out, alignment, bytes);
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return oom_now() ? NULL : __real_strdup(text);
+}
+
+char *__wrap_strndup(const char *text, size_t length)
+{
+    return oom_now() ? NULL : __real_strndup(text, length);
 }
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failing on purpose. Every unit test is linked with oom.c, through which the linker leads malloc,
- * calloc, realloc, aligned_alloc and posix_memalign (and write, fsync, rename) of the code under test.
+ * calloc, realloc, aligned_alloc, posix_memalign, strdup and strndup (and write, fsync, rename) of the code under test.
  *
  *   for (int n = 1;; n++) {
  *       oom_fail_at(n);
