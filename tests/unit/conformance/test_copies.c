@@ -26,6 +26,8 @@ static struct {
     bool is_short, is_null;     /* the table has no copy_across */
 } told;
 static int live_blocks, live_streams, copies; /* copies of the size before */
+static int calls, failing_call;               /* of memory and streams; the one of this number fails, 0: none */
+static bool failed_to_wait;                   /* it was one that waits, as at the end of a domain */
 static uint64_t size_before;
 
 /* Work that was put off until the next copy to the host, or until after a copy. */
@@ -54,6 +56,10 @@ static void run_work(struct work *work)
 
 static seqlstm_status fail_as_told(const char *function, struct seqlstm_error *err)
 {
+    if (++calls == failing_call) {
+        failed_to_wait = strcmp(function, "synchronize") == 0;
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "call %d, %s, fails", calls, function);
+    }
     if (is(function))
         SEQLSTM_FAIL(err, told.status, "%s does not work here", function);
     return SEQLSTM_OK;
@@ -63,10 +69,9 @@ static seqlstm_status card_allocate(struct seqlstm_instance *instance, uint32_t 
                                     void **out_pointer, struct seqlstm_error *err)
 {
     (void)instance, (void)kind;
-    if (device == told.to || !is("allocate"))
-        *out_pointer = aligned_alloc(SEQLSTM_ALIGNMENT, bytes);
-    else
-        return fail_as_told("allocate", err);
+    if (device != told.to || !is("allocate"))
+        SEQLSTM_TRY(fail_as_told("allocate", err));
+    *out_pointer = aligned_alloc(SEQLSTM_ALIGNMENT, bytes);
     assert_non_null(*out_pointer);
     live_blocks++;
     return SEQLSTM_OK;
@@ -154,7 +159,8 @@ static seqlstm_status card_copy_across(struct seqlstm_instance *instance, uint32
 static seqlstm_status card_create(struct seqlstm_instance *instance, uint32_t device, void **out_stream,
                                   struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)err;
+    (void)instance, (void)device;
+    SEQLSTM_TRY(fail_as_told("create", err));
     *out_stream = malloc(1);
     live_streams++;
     return SEQLSTM_OK;
@@ -170,8 +176,8 @@ static void card_destroy(struct seqlstm_instance *instance, uint32_t device, voi
 static seqlstm_status card_synchronize(struct seqlstm_instance *instance, uint32_t device, void *stream,
                                        struct seqlstm_error *err)
 {
-    (void)instance, (void)device, (void)stream, (void)err;
-    return SEQLSTM_OK;
+    (void)instance, (void)device, (void)stream;
+    return fail_as_told("synchronize", err);
 }
 
 static seqlstm_status card_device_count(struct seqlstm_instance *instance, uint32_t *out_count,
@@ -359,6 +365,55 @@ static void without_such_copies_nothing_is_checked(void **state)
     expect("nothing", NULL);
 }
 
+/* A case on a card of which the n-th call fails; false: there are fewer calls. It does not pass then, unless that
+ * call is one of those at the end of a domain, and no memory and no stream is left. */
+static bool fail_on_the_card(const char *name, int n)
+{
+    const struct sl_backend_builtin builtin = {"reference", card_query};
+    const struct sl_conformance_request request = {.file = "reference",
+                                                   .builtins = &builtin,
+                                                   .builtin_count = 1,
+                                                   .reference = seqlstm_reference_query_v0,
+                                                   .cases = &name,
+                                                   .case_count = 1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    calls = 0;
+    failed_to_wait = false;
+    failing_call = n;
+    const seqlstm_status status = sl_conformance_run(&request, &report, &err);
+    const bool failed = n > 0 && calls >= n;
+    const struct sl_check_result *result = status == SEQLSTM_OK ? &sl_conformance_report_get(report, 0)->check : NULL;
+    const char *words = result ? result->detail : err.message;
+    const bool passed = result && result->verdict == SL_VERDICT_PASS;
+    if ((passed == failed && !failed_to_wait) || (!passed && failed && words[0] == '\0'))
+        fail_msg("%s, call %d of %d: %s, '%s'", name, n, calls, result ? sl_verdict_name(result->verdict) : "no report",
+                 words);
+    sl_conformance_report_destroy(report);
+    if (live_blocks || live_streams)
+        fail_msg("%s, call %d: %d blocks and %d streams are left", name, n, live_blocks, live_streams);
+    return failed;
+}
+
+static void nothing_is_left_on_a_card(void **state)
+{
+    static const char *const cases[] = {
+        "contract:minimal_host",          "contract:two_instances",
+        "contract:bounds_of_bindings",    "contract:recordings",
+        "dense:bwd:R5I3O4:f32:flat",      "lstm:ranges:T3B2I3H5:f32:ragged:initial,final",
+        "dense:memory:R5I3O4:f32:flat",   "dense:threads:R5I3O4:f32:flat",
+        "dense:alternate:R5I3O4:f32:flat"};
+    (void)state;
+    memset(&told, 0, sizeof told);
+    told.devices = 1;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        fail_on_the_card(cases[k], 0);
+        for (int n = 1; fail_on_the_card(cases[k], n);)
+            n += 1 + n / 16;
+    }
+    failing_call = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -370,6 +425,7 @@ int main(void)
         cmocka_unit_test(ranges_that_overlap_must_be_refused),
         cmocka_unit_test(failures_have_the_words_of_the_plugin),
         cmocka_unit_test(without_such_copies_nothing_is_checked),
+        cmocka_unit_test(nothing_is_left_on_a_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
