@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -23,8 +24,8 @@ static const struct seqlstm_host *host;
 static const char *fault;
 static union seqlstm_any_desc desc; /* of the newest operation */
 static struct seqlstm_binding *bindings[8];
-static uint32_t modes[8]; /* of the bindings */
-static int binding_count, calls;
+static uint32_t modes[8];            /* of the bindings */
+static int binding_count, calls, at; /* calls of forward; at: the one with the fault, where it is one */
 static uint64_t workspace_bytes, reserve_bytes;
 
 static bool is(const char *name)
@@ -98,6 +99,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
     const bool is_dense = desc.head.op == SEQLSTM_OP_DENSE;
     float *y = args->slots[is_dense ? SEQLSTM_SLOT_DENSE_Y : 0];
     calls++;
+    if (is("one call changes the umask") && calls == at)
+        umask(umask(0) ^ 011);
     if (is("the second operation computes something else") && binding_count > 1 && binding == bindings[1])
         y[0] += 1e-3f;
     if (is("inference computes something else") && binding == bindings[1] && modes[1] == SEQLSTM_MODE_INFERENCE)
@@ -234,6 +237,21 @@ static void damage_is_named_by_buffer_and_end(void **state)
     expect("dense:bwd:R5I2O3:f32:flat", "", NULL);
 }
 
+/* In a program only some calls are watched; here each is. */
+static void what_one_call_does_to_the_process_is_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"dense:bwd:R5I2O3:f32:flat", "dense:threads:R5I2O3:f32:flat"};
+    for (size_t k = 0; k < 2; k++) {
+        expect(names[k], "", NULL);
+        const int all = calls;
+        assert_in_range(all, 3, 100);
+        for (at = 1; at <= all; at++)
+            expect(names[k], "one call changes the umask",
+                   "the backend reference misbehaves: its forward changed the mask of file permissions");
+    }
+}
+
 static void what_differs_from_call_to_call_is_named(void **state)
 {
     (void)state;
@@ -353,6 +371,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damage_is_named_by_buffer_and_end),
+        cmocka_unit_test(what_one_call_does_to_the_process_is_named),
         cmocka_unit_test(what_differs_from_call_to_call_is_named),
         cmocka_unit_test(bytes_of_both_buffers_stay_idle),
         cmocka_unit_test(files_that_a_backend_needs_are_looked_at),
