@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include <seqlstm/bind_check.h>
 #include <seqlstm/ext/footprint.h>
 
 #include "offender.h"
@@ -26,6 +27,7 @@ static union seqlstm_any_desc desc; /* of the newest operation */
 static struct seqlstm_binding *bindings[8];
 static uint32_t modes[8];            /* of the bindings */
 static int binding_count, calls, at; /* calls of forward; at: the one with the fault, where it is one */
+static int wrong_rows, parts; /* bindings whose rows are not what backend.h says; and those of a part of the steps */
 static uint64_t workspace_bytes, reserve_bytes;
 
 static bool is(const char *name)
@@ -76,6 +78,12 @@ static seqlstm_status offend_op_bind(const struct seqlstm_op *op, struct seqlstm
                                      struct seqlstm_error *err)
 {
     const seqlstm_status status = inner->op_bind(op, queue, bind, out, err);
+    const int64_t first = bind->axis ? bind->axis->row_offsets[bind->t0] : 0;
+    if (!seqlstm_has_rows_in(&desc))
+        wrong_rows += bind->rows_in != bind->rows;
+    if (bind->axis && !(bind->flags & SEQLSTM_BIT_BIND_ON_SEQUENCES))
+        wrong_rows += bind->rows != bind->axis->row_offsets[bind->t1] - first;
+    parts += bind->axis && bind->t1 - bind->t0 < bind->axis->steps;
     if (binding_count < 8) {
         modes[binding_count] = desc.head.mode;
         bindings[binding_count++] = *out;
@@ -252,6 +260,19 @@ static void what_one_call_does_to_the_process_is_named(void **state)
     }
 }
 
+static void bindings_of_a_part_have_its_rows(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"lstm:ranges:T7B5I6H9:f32:ragged:initial,final",
+                                        "dropout:ranges:T7B5C9:f32:ragged", "pool:bwd:T7B5C9:f32:ragged:kind=max",
+                                        "dropout:bwd:T3B2C5:f32:ragged:on_sequences"};
+    wrong_rows = parts = 0;
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        expect(names[k], "", NULL);
+    assert_in_range(parts, 4, 100);
+    assert_int_equal(wrong_rows, 0);
+}
+
 static void what_differs_from_call_to_call_is_named(void **state)
 {
     (void)state;
@@ -372,6 +393,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(damage_is_named_by_buffer_and_end),
         cmocka_unit_test(what_one_call_does_to_the_process_is_named),
+        cmocka_unit_test(bindings_of_a_part_have_its_rows),
         cmocka_unit_test(what_differs_from_call_to_call_is_named),
         cmocka_unit_test(bytes_of_both_buffers_stay_idle),
         cmocka_unit_test(files_that_a_backend_needs_are_looked_at),
