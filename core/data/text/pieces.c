@@ -114,6 +114,8 @@ seqlstm_status sl_pieces_train(const struct sl_tokenizer *tokenizer, const char 
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "`vocab_size: %lld` has no room for pieces beside the specials",
                      (long long)tokenizer->vocab_size);
     seqlstm_status status = module->train(&training, &learned, &bytes, &why);
+    if (status == SEQLSTM_NO_MEMORY)
+        SEQLSTM_FAIL(err, status, "%s: no memory for learning pieces", name);
     if (status != SEQLSTM_OK)
         SEQLSTM_FAIL(err, status, "%s: `vocab_size: %lld` cannot be learned from the training split: %s", name,
                      (long long)tokenizer->vocab_size, why.message);

@@ -261,6 +261,16 @@ static void test_what_is_no_model(void **state)
         assert_int_equal(status, SEQLSTM_NO_MEMORY);
         assert_null(strstr(err.message, "no model"));
     }
+    for (int n = 1;; n++) { /* nor is the text at fault */
+        oom_fail_at(n);
+        const seqlstm_status status = learn(SIZE, SL_PIECES_BPE, &pieces, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_null(strstr(err.message, "cannot be learned"));
+    }
+    sl_pieces_close(pieces);
+    pieces = NULL;
     assert_int_equal(learn(2, SL_PIECES_BPE, &pieces, &err), SEQLSTM_INVALID_CONFIG);
     assert_string_equal(err.message, "`vocab_size: 2` has no room for pieces beside the specials");
     assert_int_equal(learn(500, SL_PIECES_BPE, &pieces, &err), SEQLSTM_CORRUPT_DATA);
