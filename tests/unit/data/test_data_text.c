@@ -155,6 +155,19 @@ static void test_vocabulary_file(void **state)
         assert_string_equal(data_token(o.state, i), expected[i]);
     assert_int_equal(sl_vocabulary_get_special(sl_data_state_find_vocabulary(o.state), SL_SPECIAL_UNK), 2);
     data_close(&o);
+    /* its marks are marks where `specials` lists them, and tokens as others where not */
+    data_write("vocab.txt", "<pad>\n<bos>\na\nb\n<unk>\n");
+    o = data_open_train(TEXT_DATA("tokenizer: {type: whitespace, specials: [unk], vocab: vocab.txt}"), MODEL_LM,
+                        "task: language_model");
+    static const int32_t marks[SL_SPECIAL_COUNT] = {
+        [SL_SPECIAL_PAD] = -1, [SL_SPECIAL_UNK] = 4, [SL_SPECIAL_BOS] = -1, [SL_SPECIAL_EOS] = -1};
+    const struct sl_vocabulary *v = sl_data_state_find_vocabulary(o.state);
+    assert_int_equal(sl_vocabulary_get_size(v), 5);
+    assert_string_equal(data_token(o.state, 1), "<bos>");
+    for (int s = 0; s < SL_SPECIAL_COUNT; s++)
+        assert_int_equal(sl_vocabulary_get_special(v, (enum sl_special)s), marks[s]);
+    assert_int_equal(sl_dataset_get_counts(o.train)->tokens, 3); /* none begins the line */
+    data_close(&o);
     data_write("vocab.txt", "a\nb\na\n");
     data_expect_failure(TEXT_DATA("tokenizer: {type: whitespace, specials: [unk], vocab: vocab.txt}"), MODEL_LM,
                         "task: language_model", SEQLSTM_CORRUPT_DATA, "\"a\" twice");

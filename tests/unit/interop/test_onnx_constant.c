@@ -99,6 +99,9 @@ static const struct {
     {"ConstantOfShape", {{1, {2}, {2, 1}}, NONE, NONE}, {0}, {2, {2, 1}, {0, 0}}},
     {"Cast", {{1, {2}, {5, -3}}, NONE, NONE}, {"to", 1, 0, {0}}, {1, {2}, {5, -3}}},
     {"Cast", {{1, {2}, {5, 0}}, NONE, NONE}, {"to", 9, 0, {0}}, {1, {2}, {1, 0}}},
+    {"Cast", {{1, {4}, {-1, 0, -300, 2}}, NONE, NONE}, {"to", 9, 0, {0}}, {1, {4}, {1, 0, 1, 1}}},
+    {"Cast", {SCALAR(-7), NONE, NONE}, {"to", 6, 0, {0}}, SCALAR(-7)},
+    {"Cast", {{1, {2}, {5, 0}}, NONE, NONE}, {"to", 8, 0, {0}}, NONE}, /* strings */
     {"Relu", {{1, {2}, {5, -3}}, NONE, NONE}, {0}, NONE},
 };
 

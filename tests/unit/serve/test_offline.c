@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "predict/batches.h"
 #include "predict/whole.h"
 #include "serve/compute/offline.h"
@@ -258,6 +259,37 @@ static void what_fails_ends_it(void **state)
     }
 }
 
+/* Without memory in whatever place nothing is said to be measured, and all is closed. */
+static void without_memory_nothing_is_measured(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "{\"inputs\":[{\"name\":\"text\",\"datatype\":\"BYTES\",\"shape\":[1],\"data\":[\"b\"]}]}";
+    for (int texts = 0; texts < 2; texts++)
+        for (int n = 1;; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            double rate = -1;
+            reset((struct sl_served_model){.decodes = texts, .reads_text = texts, .reads_steps = !texts});
+            struct sl_load_bodies bodies = make_bodies();
+            for (int k = 0; k < REQUESTS; k++)
+                if (texts)
+                    add_request(&bodies.requests[k], text);
+                else
+                    add_values(&bodies.requests[k], k, 1 + k % 3);
+            oom_fail_at(n);
+            const seqlstm_status status = measure(&bodies, &rate, &err);
+            if (!oom_disarm()) {
+                ok(status, &err);
+                assert_true(n > 7); /* five lists, the inputs, the outputs */
+                break;
+            }
+            assert_int_equal(status, SEQLSTM_NO_MEMORY);
+            assert_memory_equal(err.message, "no memory for ", strlen("no memory for "));
+            assert_true(rate == -1 && world.batches == 0);
+            assert_non_null(strstr(world.log, "close\n"));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -265,6 +297,7 @@ int main(void)
         cmocka_unit_test(rows_without_steps_are_computed_in_batches),
         cmocka_unit_test(texts_are_computed_as_they_are),
         cmocka_unit_test(what_fails_ends_it),
+        cmocka_unit_test(without_memory_nothing_is_measured),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -350,6 +350,39 @@ static void a_job_without_memory_is_refused(void **state)
     end(&scene);
 }
 
+/* A batch that there is no memory for fails with its jobs, in whatever place; what comes then, small or large, is
+ * computed as if it had not been. */
+static void a_batch_without_memory_fails_alone(void **state)
+{
+    (void)state;
+    for (size_t kind = 2; kind < sizeof kinds / sizeof *kinds; kind++) /* those that compute whole sequences */
+        for (int n = 1;; n++) {
+            struct seqlstm_http_request small = JOB(1), large = JOB(3, 2, 4), again = JOB(1), larger = JOB(5, 2, 4);
+            struct scene scene;
+            begin(&scene, kinds[kind], SL_BATCHING_STEPS, false);
+            sl_runner_add(&scene.runner, make_job(&scene, &small));
+            sl_runner_run(&scene.runner);
+            sl_runner_add(&scene.runner, make_job(&scene, &large));
+            oom_fail_at(n);
+            sl_runner_run(&scene.runner);
+            const bool failed = oom_disarm();
+            assert_int_equal(small.status, 200);
+            assert_int_equal(large.status, failed ? 503 : 200);
+            assert_string_equal(large.message, failed ? "no memory for a batch" : "");
+            sl_runner_add(&scene.runner, make_job(&scene, &again));
+            sl_runner_run(&scene.runner);
+            assert_int_equal(again.status, 200);
+            sl_runner_add(&scene.runner, make_job(&scene, &larger));
+            sl_runner_run(&scene.runner);
+            assert_int_equal(larger.status, 200);
+            end(&scene);
+            if (!failed) {
+                assert_true(n > 2); /* the inputs, the outputs */
+                break;
+            }
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -365,6 +398,7 @@ int main(void)
         cmocka_unit_test(padding_ends_with_the_last_text),
         cmocka_unit_test(prompts_are_padded),
         cmocka_unit_test(a_job_without_memory_is_refused),
+        cmocka_unit_test(a_batch_without_memory_fails_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
