@@ -20,7 +20,7 @@ PIECES = re.compile(r'^(core/(data|model|session|cli)/|core/(base/(batch/|meson)
                     r'core/dispatch/(plan|memory|explain|stages)/|tests/unit/(exec|graph|train|support/|meson|dispatch/test_(stages|plan_(dumps|oom)|units|layouts|footprints))|CHANGELOG|'
                     r'include/seqlstm/ext/|modules/|docs/|configs/|tests/(cli|figures|unit/data|'
                     r'unit/model|fuzz)/|.*pieces|tests/bench/(divisions|scaling|study_ranks)|'
-                    r'tests/e2e/fuzz_runs|tests/unit/session/test_(run_files|division|measured_steps)|tests/unit/scaling/test_scaling_(costs|plan)|tests/README|tools/|core/base/system/module)')
+                    r'tests/e2e/fuzz_runs|tests/unit/session/test_(run_files|division|measured_steps)|tests/unit/scaling/test_(exchange_costs|scaling_(costs|plan))|tests/README|tools/|core/base/system/module)')
 
 # Files with spans of tags, or with the key `span` of metrics.jsonl.
 SPANS = re.compile(r'^(core/(train|model)/|core/session/report/|core/runs/page|core/cli/output/attention_page|configs/|docs/|tests/|CHANGELOG|tools/)')

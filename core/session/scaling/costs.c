@@ -121,8 +121,7 @@ static seqlstm_status measure(struct sl_scaling_meter *m, struct seqlstm_error *
     }
     if (!m->reducer)
         SEQLSTM_TRY(sl_scaling_time_staging(m, err));
-    sl_scaling_list_matrices(m);
-    return SEQLSTM_OK;
+    return sl_scaling_list_matrices(m, err);
 }
 
 seqlstm_status sl_scaling_measure(const struct sl_scaling_setup *setup, struct sl_scaling_costs *out,

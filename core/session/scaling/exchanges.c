@@ -88,13 +88,15 @@ static double find_share_used(const float *grad, int64_t rows, int64_t columns)
 }
 
 /* On devices gradients are exchanged as they are. */
-void sl_scaling_list_matrices(struct sl_scaling_meter *m)
+seqlstm_status sl_scaling_list_matrices(struct sl_scaling_meter *m, struct seqlstm_error *err)
 {
     struct sl_scaling_costs *costs = m->costs;
     const struct sl_params *params = m->session->params;
     const struct sl_exchanged_request exchanged = sl_session_request_exchange(m->session);
     struct sl_bundle_matrix *list = calloc((size_t)params->view_count + 1, sizeof *list);
-    const int32_t count = list ? sl_exchanged_find_matrices(m->session->train.graph, params, &exchanged, list) : 0;
+    if (!list)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the gradients that are exchanged");
+    const int32_t count = sl_exchanged_find_matrices(m->session->train.graph, params, &exchanged, list);
     costs->elems = params->trainable_elems;
     costs->compress_rank = (int32_t)exchanged.compress_rank;
     for (int32_t k = 0; k < count && !m->direct && costs->matrix_count < SL_SCALING_MATRICES; k++)
@@ -102,6 +104,7 @@ void sl_scaling_list_matrices(struct sl_scaling_meter *m)
             list[k].offset, list[k].rows, list[k].columns, list[k].compressed,
             list[k].compressed ? 1 : find_share_used(params->grads + list[k].offset, list[k].rows, list[k].columns)};
     free(list);
+    return SEQLSTM_OK;
 }
 
 /* Floats of a row that cross the busiest border. */

@@ -69,6 +69,6 @@ seqlstm_status sl_scaling_time_staging(struct sl_scaling_meter *m, struct seqlst
 /* What passing a piece costs, between ranks of this host or over a link. */
 seqlstm_status sl_scaling_price_pieces(struct sl_scaling_meter *m, struct seqlstm_error *err);
 /* The gradients of which less may be exchanged. After a step whose gradients were not exchanged. */
-void sl_scaling_list_matrices(struct sl_scaling_meter *m);
+seqlstm_status sl_scaling_list_matrices(struct sl_scaling_meter *m, struct seqlstm_error *err);
 
 #endif

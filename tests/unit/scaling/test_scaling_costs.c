@@ -8,9 +8,11 @@
 #include "base/system/clock.h"
 #include "base/system/file_writer.h"
 #include "data/batch/batcher.h"
+#include "descriptors.h"
 #include "exec/exec.h"
 #include "exec/owners.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 #include "session/scaling/costs.h"
 #include "session/session.h"
@@ -146,6 +148,8 @@ seqlstm_status __wrap_sl_exec_finish_owned(struct sl_exec *exec, const bool *own
     return __real_sl_exec_finish_owned(exec, owned, squares, out_squares, err);
 }
 
+static bool lacks_memory; /* a next allocation fails */
+
 /* So many records of 5 steps, in batches of 8. `link`: between stages. */
 static seqlstm_status measure_linked(int records, const char *layers, const char *train,
                                      const struct sl_parallel_config *parallel, int64_t batch_factor,
@@ -173,6 +177,8 @@ static seqlstm_status measure_linked(int records, const char *layers, const char
     interrupt = (struct sl_interrupt){0};
     batches = steps = updates = 0;
     memset(&stage_updates, 0, sizeof stage_updates);
+    if (lacks_memory)
+        oom_fail_anew(6);
     return sl_scaling_measure(&setup, costs, err);
 }
 
@@ -353,6 +359,45 @@ static void test_signals_end_it(void **state)
     stop_after = 0;
 }
 
+/* Whatever finds no memory, the costs are whole or there are none, and nothing stays behind. */
+static void test_costs_without_memory(void **state)
+{
+    static const struct {
+        const char *layers, *train;
+        struct sl_parallel_config parallel;
+    } rows[] = {{"", "", {.data = 1, .pipeline = 1, .compress = {.kind = SL_COMPRESS_POWERSGD, .rank = 1}}},
+                {"", ", accumulate: 2", {.data = 1, .pipeline = 1}},
+                {"", "", {.data = 1, .pipeline = 1, .shards = 2}},
+                {"  - {type: lstm, units: 3, return_sequences: true}\n", "", {.data = 1, .pipeline = 2, .pieces = 2}}};
+    const struct sl_scaling_link link = {1e30, 0};
+    int failures = 0;
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        static struct sl_scaling_costs whole, costs;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        ok(measure_linked(24, rows[k].layers, rows[k].train, &rows[k].parallel, 0, link, &whole, &err), &err);
+        assert_int_equal(whole.matrix_count > 0, rows[k].parallel.compress.kind != SL_COMPRESS_NONE);
+        for (bool failed = true; failed; failures += failed) {
+            const int descriptors = descriptors_count();
+            lacks_memory = true;
+            const seqlstm_status status =
+                measure_linked(24, rows[k].layers, rows[k].train, &rows[k].parallel, 0, link, &costs, &err);
+            failed = oom_disarm();
+            lacks_memory = false;
+            assert_int_equal(descriptors_count(), descriptors);
+            if (status != SEQLSTM_OK) {
+                if (!failed || status != SEQLSTM_NO_MEMORY)
+                    fail_msg("%zu: status %d: %s", k, (int)status, err.message);
+                continue;
+            }
+            assert_true(costs.memory_bytes > 0);
+            costs.memory_bytes = whole.memory_bytes; /* the program's own memory grows */
+            assert_memory_equal(&costs, &whole, sizeof costs);
+        }
+    }
+    assert_true(failures > 100);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -363,6 +408,7 @@ int main(void)
         cmocka_unit_test(test_stages),
         cmocka_unit_test(test_updates_of_stages),
         cmocka_unit_test(test_signals_end_it),
+        cmocka_unit_test(test_costs_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
