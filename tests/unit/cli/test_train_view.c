@@ -94,6 +94,36 @@ static void add_steps(struct sl_buf *out)
     add_step(out, "no rate", CLI_PROGRESS_LINES, 10000 * ms, &report);
 }
 
+/* After a line of the bar, the next one is a tenth of a second later; of lines, ten seconds. */
+static void test_steps_in_between_are_not_shown(void **state)
+{
+    static const struct {
+        enum cli_progress progress;
+        int64_t every_ns, shown; /* of 31 steps; the first is at once */
+    } rows[] = {
+        {CLI_PROGRESS_BAR, 100000000, 30}, {CLI_PROGRESS_BAR, 40000000, 10}, {CLI_PROGRESS_LINES, 4000000000, 10}};
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct cli_context cli = make_context(rows[k].progress, 0);
+        const struct sl_train_report report = make_report();
+        struct sl_buf out = {0};
+        int64_t shown = 0;
+        now_ns = 1000;
+        struct cli_train_view *view = cli_train_view_create(&cli);
+        const struct sl_run_observer observer = cli_train_view_observer(view);
+        capture_begin();
+        for (int step = 0; step <= 30; step++, now_ns += rows[k].every_ns)
+            observer.train.on_step(view, &report);
+        capture_end(&out);
+        cli_clear_line();
+        cli_train_view_destroy(view);
+        for (const char *at = sl_buf_text(&out); (at = strstr(at, "epoch 3/4")) != NULL; at++)
+            shown++;
+        assert_int_equal(shown, rows[k].shown);
+        sl_buf_deinit(&out);
+    }
+}
+
 /* ---- epochs and validations --------------------------------------------------------------------------------- */
 
 static void add_run(struct sl_buf *out, const char *title, enum cli_progress progress, int verbosity)
@@ -255,6 +285,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_shown),
         cmocka_unit_test(test_many_epochs),
+        cmocka_unit_test(test_steps_in_between_are_not_shown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

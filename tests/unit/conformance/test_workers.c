@@ -3,12 +3,14 @@
  * answer and each end of a worker becomes, that the next case has a new worker, and that none stays behind. */
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -320,13 +322,40 @@ static void a_worker_without_a_backend_says_why(void **state)
     close(out[1]);
 }
 
+static void hear(int number)
+{
+    (void)number;
+}
+
+/* A signal that comes while an answer is awaited, such as a change of the size of the terminal, is no end of it. */
+static void signals_do_not_end_a_worker(void **state)
+{
+    static const char *const argv[] = {"/bin/sh", "-c",
+                                       READ "sleep 0.05; printf 'pass\\t0.5\\tfast\\t\\n' >&4; read name <&3", NULL};
+    const struct sigaction heard = {.sa_handler = hear};
+    const struct itimerval often = {{0, 3000}, {0, 3000}}, never = {{0, 0}, {0, 0}};
+    struct sigaction before;
+    struct sl_check_result result;
+    (void)state;
+    struct sl_workers *workers = start(argv, 1000 * ms);
+    sigaction(SIGALRM, &heard, &before);
+    setitimer(ITIMER_REAL, &often, NULL);
+    sl_workers_run(workers, "a:case", &result);
+    setitimer(ITIMER_REAL, &never, NULL);
+    sigaction(SIGALRM, &before, NULL);
+    if (result.verdict != SL_VERDICT_PASS)
+        fail_msg("%s: %s", sl_verdict_name(result.verdict), result.detail);
+    end(workers);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_worker_answers_or_ends),      cmocka_unit_test(the_next_case_has_a_new_worker),
-        cmocka_unit_test(a_worker_that_listens_no_more), cmocka_unit_test(a_worker_that_cannot_be_started),
-        cmocka_unit_test(a_worker_loads_the_backend),    cmocka_unit_test(a_worker_ends_well_or_not),
-        cmocka_unit_test(no_memory_for_workers),         cmocka_unit_test(a_worker_without_a_backend_says_why),
+        cmocka_unit_test(signals_do_not_end_a_worker),         cmocka_unit_test(a_worker_answers_or_ends),
+        cmocka_unit_test(the_next_case_has_a_new_worker),      cmocka_unit_test(a_worker_that_listens_no_more),
+        cmocka_unit_test(a_worker_that_cannot_be_started),     cmocka_unit_test(a_worker_loads_the_backend),
+        cmocka_unit_test(a_worker_ends_well_or_not),           cmocka_unit_test(no_memory_for_workers),
+        cmocka_unit_test(a_worker_without_a_backend_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

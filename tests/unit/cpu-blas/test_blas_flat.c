@@ -162,6 +162,35 @@ static void test_vector(void **state)
         }
 }
 
+/* Where all gradients have been the same, v is the square of a but for rounding: the root is that of nothing, and the
+ * parameter moves by the whole of the step. */
+static void test_centered_without_spread(void **state)
+{
+    enum { COUNT = 37 };
+    struct blas_fixture *f = *state;
+    struct seqlstm_optimizer_desc d = {.head = fixture_head(SEQLSTM_OP_OPTIMIZER, sizeof d, COUNT),
+                                       .kind = SEQLSTM_KIND_OPTIMIZER_RMSPROP,
+                                       .options = SEQLSTM_BIT_OPTIMIZER_CENTERED,
+                                       .rho = 0.9f,
+                                       .epsilon = 0.5f};
+    float param[COUNT], grad[COUNT], square[COUNT], mean[COUNT];
+    double sums[2] = {1, 1}, squares = 1;
+    for (int i = 0; i < COUNT; i++) {
+        param[i] = 0;
+        grad[i] = mean[i] = 0.1f + 0.037f * (float)i;
+        square[i] = nextafterf(grad[i] * grad[i], 0.0f); /* rounded down */
+    }
+    void *slots[SEQLSTM_SLOT_OPTIMIZER_COUNT] = {
+        [SEQLSTM_SLOT_OPTIMIZER_PARAM] = param,    [SEQLSTM_SLOT_OPTIMIZER_GRAD] = grad,
+        [SEQLSTM_SLOT_OPTIMIZER_STATE_1] = square, [SEQLSTM_SLOT_OPTIMIZER_STATE_3] = mean,
+        [SEQLSTM_SLOT_OPTIMIZER_SUMS] = sums,      [SEQLSTM_SLOT_OPTIMIZER_SQUARES] = &squares};
+    run_flat(f, &f->alone, &d.head, COUNT, slots, SEQLSTM_SLOT_OPTIMIZER_COUNT,
+             (struct seqlstm_step){.learning_rate = 0.5f, .grad_scale = 1.0f, .update = 1});
+    for (int i = 0; i < COUNT; i++)
+        if (!(fabsf(param[i] + grad[i]) <= 2e-3f * grad[i]))
+            fail_msg("element %d: %g, expected %g", i, (double)param[i], (double)-grad[i]);
+}
+
 /* A limit hides nothing that is no number. */
 static void test_clamp_keeps_what_is_no_number(void **state)
 {
@@ -247,6 +276,7 @@ int main(void)
         cmocka_unit_test(test_vector),
         cmocka_unit_test(test_clamp_keeps_what_is_no_number),
         cmocka_unit_test(test_sign_keeps_nan),
+        cmocka_unit_test(test_centered_without_spread),
         cmocka_unit_test(test_squared_norm),
         cmocka_unit_test(test_finite_check),
     };
