@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "base/value/chart.h"
+#include "oom.h"
 
 /* Is x 1, 2 or 5 times a power of ten? */
 static bool is_round(double x)
@@ -181,6 +182,28 @@ static void points_are_dots_while_they_are_few(void **state)
     }
 }
 
+/* A point for which there is no memory is not there; the others stay. */
+static void points_are_added_or_memory_is_missing(void **state)
+{
+    (void)state;
+    struct sl_chart_line line = {0};
+    int failed = 0;
+    for (size_t i = 0; i < 40; i++) {
+        oom_fail_at(1);
+        if (!sl_chart_line_add(&line, (double)i, -1.0)) {
+            failed++;
+            assert_int_equal(line.count, i);
+        }
+        if (oom_disarm())
+            assert_true(sl_chart_line_add(&line, (double)i, -1.0));
+        for (size_t k = 0; k <= i; k++)
+            assert_true(line.points[k].x == (double)k && line.points[k].y == -1.0);
+    }
+    assert_int_equal(line.count, 40);
+    assert_true(failed > 2);
+    free(line.points);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -191,6 +214,7 @@ int main(void)
         cmocka_unit_test(charts_show_what_they_are_given),
         cmocka_unit_test(charts_count_epochs_and_mark_the_best),
         cmocka_unit_test(points_are_dots_while_they_are_few),
+        cmocka_unit_test(points_are_added_or_memory_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

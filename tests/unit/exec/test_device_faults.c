@@ -31,6 +31,8 @@ static const struct sl_data_facts facts = {
 static int blocks, streams, events; /* that are there */
 static int fails_at = -1;           /* the number of the call that fails; below 0: none, or it has failed */
 static double now_ns;
+static bool is_full;
+static uint64_t card_bytes; /* 0: it does not say */
 
 static seqlstm_status give(struct seqlstm_error *err)
 {
@@ -42,7 +44,7 @@ static seqlstm_status give(struct seqlstm_error *err)
 static seqlstm_status take(uint64_t bytes, int *count, void **out, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(give(err));
-    if ((*out = sl_memory_alloc(NULL, bytes)) == NULL)
+    if (is_full || (*out = sl_memory_alloc(NULL, bytes)) == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory on the card");
     memset(*out, 0x55, bytes);
     ++*count;
@@ -138,6 +140,7 @@ static seqlstm_status describe_device(struct seqlstm_instance *instance, uint32_
 {
     SEQLSTM_TRY(seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->device_info(instance, device, info, err));
     snprintf(info->domain, sizeof info->domain, "card:0");
+    info->memory_bytes = card_bytes;
     return SEQLSTM_OK;
 }
 
@@ -354,12 +357,66 @@ static void the_host_has_no_memory(void **state)
     fail_once(true, false);
 }
 
+/* ---- memory ------------------------------------------------------------------------------------------------------ */
+
+/* An executor on a card without memory. */
+static void expect_message(struct world *w, const char *expected)
+{
+    const struct sl_exec_request request = {.plan = w->plan, .params = w->params, .seed = 5};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec *exec = NULL;
+    is_full = true;
+    assert_int_equal(sl_exec_create(&request, &exec, &err), SEQLSTM_NO_MEMORY);
+    is_full = false;
+    assert_null(exec);
+    assert_string_equal(err.message, expected);
+}
+
+/* A tenth of a card is kept free, and beside training there is evaluation, with half of its buffers. */
+static void a_full_card_says_which_batch_fits(void **state)
+{
+    (void)state;
+    static const struct {
+        double sequences; /* for which the card has room; below 0: not even for the parameters */
+        const char *said;
+    } rows[] = {{-1, "the parameters alone do not fit"},
+                {0.95, "not one sequence fits"},
+                {1.95, "a batch of at most 1 sequence fits"},
+                {2.05, "a batch of at most 2 sequences fits"},
+                {9, "a batch of at most 2 sequences fits"}}; /* the present one does not */
+    struct world w;
+    world_query = query;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char expected[300];
+        card_bytes = 0;
+        open_world(&w, data, layers, &facts, true);
+        const struct sl_plan_memory *memory = &w.plan->memory;
+        const double fixed = (double)(memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes),
+                     varying = (double)(memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes);
+        assert_int_equal(w.plan->packed_bytes, 0);
+        expect_message(&w, "no memory for the activations (card:0): the plan needs 0 MB");
+        close_world(&w);
+        card_bytes =
+            (uint64_t)((rows[k].sequences < 0 ? fixed / 2 : fixed + 1.5 * varying * rows[k].sequences / B) / 0.9);
+        open_world(&w, data, layers, &facts, true);
+        snprintf(expected, sizeof expected,
+                 "no memory on the device (card:0): the plan needs %.2f MB there for a batch of %d sequences, of which "
+                 "%.2f MB do not depend on the batch; the device has %.2f MB: %s",
+                 (fixed + varying) / 1e6, B, fixed / 1e6, (double)card_bytes / 1e6, rows[k].said);
+        expect_message(&w, expected);
+        close_world(&w);
+    }
+    card_bytes = 0;
+    world_query = seqlstm_reference_query_v0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_of_the_device_fails),
         cmocka_unit_test(a_call_of_the_device_fails_in_a_profile),
         cmocka_unit_test(the_host_has_no_memory),
+        cmocka_unit_test(a_full_card_says_which_batch_fits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
