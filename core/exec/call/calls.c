@@ -141,6 +141,22 @@ static seqlstm_status fill_empty_grads(struct sl_exec *exec, int32_t c, struct s
     return SEQLSTM_OK;
 }
 
+/* What a call without a row read of another axis, such as a memory, has no gradient from it. */
+static seqlstm_status clear_input_grads(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
+{
+    const struct sl_node *node = exec->plan->calls[c].node;
+    const struct sl_exec_call *own = &exec->calls[c];
+    for (int32_t s = 0; s < node->slot_count; s++) {
+        if (own->roles[s] != SL_SLOT_INPUT || own->grads[s] == NULL || find_state(node, s, true) >= 0)
+            continue;
+        const struct sl_tensor *tensor = &exec->graph->tensors[node->slots[s]];
+        SEQLSTM_TRY(sl_domain_clear(get_place(exec, c)->domain, own->grads[s],
+                                    sl_exec_get_rows(exec, tensor->axis) * tensor->features * (int64_t)sizeof(float),
+                                    err));
+    }
+    return SEQLSTM_OK;
+}
+
 /* Fills the slots of a call in its place; what it reads is made valid there. */
 seqlstm_status sl_exec_place_slots(struct sl_exec *exec, int32_t c, struct seqlstm_error *err)
 {
@@ -384,6 +400,7 @@ static seqlstm_status backward_call(struct sl_exec *exec, int32_t c, bool accumu
         return accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err);
     if (get_binding(exec, c) == NULL) { /* every sequence is empty */
         SEQLSTM_TRY(fill_empty_grads(exec, c, err));
+        SEQLSTM_TRY(clear_input_grads(exec, c, err));
         SEQLSTM_TRY(accumulate ? SEQLSTM_OK : sl_exec_clear_unwritten(exec, c, err));
         return settle_inputs(exec, c, &request, err);
     }

@@ -102,14 +102,14 @@ static void states_go_through_frozen_layers(void **state)
                      "train: {loss: mse, epochs: 1}");
 }
 
-/* Pairs of which all sources are empty, so that no layer of the encoder runs. */
-static struct sl_batch *make_empty_sources(void)
+/* Pairs of which all sources are empty, so that no layer of the encoder runs; or all targets. */
+static struct sl_batch *make_half(bool sources)
 {
     static const int32_t none[B] = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_batch_shape shape = {.sequences = B,
-                                         .lengths = lengths,
-                                         .source_lengths = none,
+                                         .lengths = sources ? none : lengths,
+                                         .source_lengths = sources ? source_lengths : none,
                                          .source_kind = SL_FIELD_IDS,
                                          .input_kind = SL_FIELD_IDS,
                                          .target_kind = SL_FIELD_IDS,
@@ -120,7 +120,9 @@ static struct sl_batch *make_empty_sources(void)
                                          .target_on_steps = true};
     struct sl_batch *batch = NULL;
     ok(sl_batch_create(&shape, &batch, &err), &err);
-    for (int64_t k = 0; k < R; k++) {
+    for (int64_t k = 0; k < batch->source.axis.rows; k++)
+        ((int32_t *)batch->source.input.ids)[k] = (int32_t)(k % V);
+    for (int64_t k = 0; k < batch->axis.rows; k++) {
         ((int32_t *)batch->input.ids)[k] = (int32_t)(k % V);
         ((int32_t *)batch->target.ids)[k] = (int32_t)(k * 2 % V);
     }
@@ -135,7 +137,7 @@ static void gradients_of_layers_that_do_not_run(void **state)
         struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
         struct world w;
         open_world(&w, data_pairs, cases[i].layers, &facts, true);
-        struct sl_batch *pairs = make_pairs(true), *empty = make_empty_sources();
+        struct sl_batch *pairs = make_pairs(true), *empty = make_half(false);
         const int64_t n = w.params->elems;
         float *grads = w.params->grads, *first = malloc(2 * (size_t)n * sizeof *first), *full = first + n;
         int64_t zeros = 0;
@@ -158,6 +160,37 @@ static void gradients_of_layers_that_do_not_run(void **state)
         free(first);
         sl_batch_destroy(pairs);
         sl_batch_destroy(empty);
+        close_world(&w);
+    }
+}
+
+/* Without a target nothing has a gradient, however much of the model runs; what is there stays if it is added to. */
+static void pairs_without_targets_have_no_gradients(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+        struct world w;
+        open_world(&w, data_pairs, cases[i].layers, &facts, true);
+        struct sl_batch *pairs = make_pairs(true), *half = make_half(true);
+        const size_t bytes = (size_t)w.params->elems * sizeof(float);
+        float *full = malloc(bytes);
+        const double loss = run(&w, pairs, false);
+        memcpy(full, w.params->grads, bytes);
+        assert_true(run(&w, half, true) == 0);
+        for (int64_t e = 0; e < w.params->elems; e++)
+            if (w.params->grads[e] != full[e])
+                fail_msg("%s: element %d: %g is not %g", cases[i].name, (int)e, (double)w.params->grads[e],
+                         (double)full[e]);
+        assert_true(run(&w, half, false) == 0);
+        for (int64_t e = 0; e < w.params->elems; e++)
+            if (w.params->grads[e] != 0)
+                fail_msg("%s: element %d: %g", cases[i].name, (int)e, (double)w.params->grads[e]);
+        assert_true(run(&w, pairs, false) == loss);
+        assert_memory_equal(w.params->grads, full, bytes);
+        free(full);
+        sl_batch_destroy(pairs);
+        sl_batch_destroy(half);
         close_world(&w);
     }
 }
@@ -468,6 +501,7 @@ int main(void)
         cmocka_unit_test(states_of_a_plain_list),
         cmocka_unit_test(states_go_through_frozen_layers),
         cmocka_unit_test(gradients_of_layers_that_do_not_run),
+        cmocka_unit_test(pairs_without_targets_have_no_gradients),
         cmocka_unit_test(parts_equal_the_whole),
         cmocka_unit_test(decoder_weighs_as_the_whole),
         cmocka_unit_test(rows_are_real_steps),
