@@ -123,20 +123,24 @@ static void a_pool_larger_than_the_plans_is_refused(void **state)
     (void)state;
     struct sl_data_facts facts = pair_facts(SOURCE_V);
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_pool *pool = NULL;
     struct sl_plan *plan;
-    struct sl_exec *exec = NULL;
     struct world w;
     open_world(&w, data_pairs, cases[0].layers, &facts, true);
-    ok(sl_pool_create(3, &pool, &err), &err);
     const struct sl_plan_request planned = {
         .graph = w.graph, .registry = w.registry, .optimizer_states = 2, .threads = 2};
     ok(sl_plan_create(&planned, &plan, &err), &err);
-    const struct sl_exec_request request = {.plan = plan, .params = w.params, .pool = pool};
-    assert_int_equal(sl_exec_create(&request, &exec, &err), SEQLSTM_INTERNAL);
+    for (int32_t members = 1; members <= 3; members++) {
+        struct sl_pool *pool = NULL;
+        struct sl_exec *exec = NULL;
+        ok(sl_pool_create(members, &pool, &err), &err);
+        const struct sl_exec_request request = {.plan = plan, .params = w.params, .pool = pool};
+        assert_int_equal(sl_exec_create(&request, &exec, &err), members < 3 ? SEQLSTM_OK : SEQLSTM_INTERNAL);
+        assert_int_equal(exec != NULL, members < 3);
+        sl_exec_destroy(exec);
+        sl_pool_destroy(pool);
+    }
     assert_string_equal(err.message, "the plan's buffers are for 2 threads, the pool has 3");
     sl_plan_destroy(plan);
-    sl_pool_destroy(pool);
     close_world(&w);
 }
 
