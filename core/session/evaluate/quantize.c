@@ -46,14 +46,18 @@ static struct sl_quantized_report *find_report(const struct quantizing *q, const
     return NULL;
 }
 
-static void note_refusal(const struct quantizing *q, const struct sl_call *call, struct sl_quantized_report *report)
+static seqlstm_status note_refusal(const struct quantizing *q, const struct sl_call *call,
+                                   struct sl_quantized_report *report, struct seqlstm_error *err)
 {
     for (int32_t r = 0; r < call->refusal_count; r++)
         if (call->refusals[r].option_id == SEQLSTM_OPTION_DTYPE || report->reason[0] == '\0') {
             const char *reason =
                 sl_arena_printf(q->arena, "%s: %s", call->refusals[r].backend, call->refusals[r].reason);
-            report->reason = reason ? reason : "";
+            if (reason == NULL)
+                SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+            report->reason = reason;
         }
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status note_call(const struct quantizing *q, const struct sl_call *call, double forward_ns,
@@ -66,7 +70,7 @@ static seqlstm_status note_call(const struct quantizing *q, const struct sl_call
     if (report->backend == NULL || report->variant == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
     if (!report->accepted && report->reason[0] == '\0')
-        note_refusal(q, call, report);
+        return note_refusal(q, call, report, err);
     return SEQLSTM_OK;
 }
 
@@ -299,9 +303,11 @@ static seqlstm_status widen_one(struct quantizing *q, bool *out_found, struct se
     double least = INFINITY;
     int32_t best = -1;
     const char **causes = SL_ARENA_ARRAY(q->arena, const char *, (size_t)r->count);
-    for (int32_t l = 0; causes && l < r->count; l++)
+    if (causes == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");
+    for (int32_t l = 0; l < r->count; l++)
         causes[l] = describe_loss(q, r->layers[l].dtype);
-    for (int32_t l = 0; causes && l < r->count; l++) {
+    for (int32_t l = 0; l < r->count; l++) {
         const struct sl_quantized_report before = r->layers[l];
         if (causes[l] == NULL)
             SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report");

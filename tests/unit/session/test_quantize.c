@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How int8 is chosen for the layers of a run, as a whole: on evaluations that the test makes up, in which each layer
  * costs as much as its range is coarse, and as values are outside of it. And what is noted of the values of a layer. */
+#define OOM_ARENAS
 #include "golden.h"
 
 #include <math.h>
@@ -8,6 +9,7 @@
 #include "base/operation/op_signature.h"
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/evaluate/calibration.h"
 #include "session/evaluate/clipping.h"
 #include "session/evaluate/evaluate.h"
@@ -432,6 +434,55 @@ static void test_what_is_chosen(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Whatever finds no memory, there is the whole result or none: no range is chosen from half of the values. */
+static void test_choices_without_memory(void **state)
+{
+    char folder[] = "runs/m";
+    int failures = 0;
+    (void)state;
+    for (size_t k = 0; k < sizeof scenarios / sizeof *scenarios; k++) {
+        struct sl_buf whole = {0};
+        bool arenas = false; /* they are what lacks memory */
+        for (int n = 0;; n++) {
+            struct loaded l = load(scenarios[k].model);
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_quantize_result result;
+            struct sl_session session = {.model = l.model, .folder = folder};
+            const struct sl_quantize_request request = {.bound = scenarios[k].bound, .force = scenarios[k].force};
+            now = &scenarios[k];
+            out = (struct sl_buf){0};
+            sl_arena_init(&session.quantization.arena);
+            if (n > 0 && arenas)
+                arena_fail_at(n);
+            else if (n > 0)
+                oom_fail_anew(6);
+            const seqlstm_status status = sl_session_quantize(&session, &request, &result, &err);
+            const bool failed = arenas ? arena_disarm() : oom_disarm();
+            if (status == SEQLSTM_OK)
+                add_result(&result);
+            else
+                sl_buf_printf(&out, "error %d: %s\n", (int)status, err.message);
+            if (n == 0)
+                sl_buf_append_text(&whole, sl_buf_text(&out));
+            else if (!out.failed && (status != SEQLSTM_NO_MEMORY || !failed)) /* it is the test's own text as well */
+                assert_string_equal(sl_buf_text(&out), sl_buf_text(&whole));
+            failures += failed;
+            free(result.layers);
+            sl_arena_deinit(&session.quantization.arena);
+            sl_buf_deinit(&out);
+            unload(&l);
+            if (n > 0 && !failed && arenas)
+                break;
+            if (n > 0 && !failed) {
+                arenas = true;
+                n = 0;
+            }
+        }
+        sl_buf_deinit(&whole);
+    }
+    assert_true(failures > 10);
+}
+
 /* ---- what is noted of a layer ----------------------------------------------------------------------------------- */
 
 /* Whether the states of a layer are between -1 and 1 follows from its curves alone. */
@@ -551,6 +602,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_chosen),
+        cmocka_unit_test(test_choices_without_memory),
         cmocka_unit_test(test_which_states_are_bounded),
         cmocka_unit_test(test_clipped_values_are_counted),
     };
