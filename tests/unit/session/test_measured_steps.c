@@ -10,6 +10,7 @@
 #include "base/system/file_writer.h"
 #include "exec/exec.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 #include "session/measure/whole_steps.h"
 #include "session/prepare/batching.h"
@@ -374,12 +375,70 @@ static void test_numbers_of_pieces(void **state)
     memset(piece_factors, 0, sizeof piece_factors);
 }
 
+/* ---- without memory --------------------------------------------------------------------------------------------- */
+
+/* Costs, whole steps and numbers of pieces are measured as a whole, or there is no memory. */
+static void test_measuring_without_memory(void **state)
+{
+    static const struct sl_parallel_config staged = {.data = 1, .pipeline = 2}, together = {.data = 1, .pipeline = 1};
+    static const double factors[17] = {[2] = 5, [4] = 4, [6] = 1, [8] = 2, [12] = 7, [16] = 9};
+    int failures = 0;
+    (void)state;
+    rule.batch = 70000;
+    rule.first = 25000;
+    memcpy(piece_factors, factors, sizeof factors);
+    for (int act = 0; act < 3; act++)
+        for (int n = 0;; n++) {
+            struct sl_session *session = open(ADDING("16", "40", "3"));
+            const struct sl_step_cost *cost = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct pair pair;
+            double ns[2] = {0, 0};
+            const struct sl_tuning tuning = {
+                .profiles = &profiles, .pool = session->pool, .interrupt = session->options.interrupt};
+            const struct sl_whole_steps_request request = {
+                .plans = {&pair.plans[0], &pair.plans[1]}, .tuning = &tuning, .optimizer_states = 2, .seconds = 1};
+            seqlstm_status status = SEQLSTM_OK;
+            tried = (struct sl_buf){0};
+            if (act == 1) {
+                ok(sl_session_prepare_training(session, &err), &err);
+                make_pair(session->train.plan, 1e6, &pair);
+            } else if (act == 2) {
+                session->model->parallel = staged;
+            }
+            if (n > 0)
+                oom_fail_anew(5);
+            if (act == 0)
+                status = sl_session_find_step_cost(session, &cost, &err);
+            else if (act == 1)
+                status = sl_session_time_whole_steps(&request, ns, &err);
+            else if ((status = sl_session_meet(session, &together, &err)) == SEQLSTM_OK)
+                status = sl_session_prepare_training(session, &err);
+            const bool failed = oom_disarm();
+            if (status != SEQLSTM_OK && (!failed || status != SEQLSTM_NO_MEMORY))
+                fail_msg("act %d: status %d: %s", act, (int)status, err.message);
+            if (status == SEQLSTM_OK && act == 0)
+                assert_true(cost && cost->count == 3 && cost->points[2].width == 3);
+            if (status == SEQLSTM_OK && act == 1)
+                assert_true(ns[0] > 0 && fabs(ns[1] - ns[0]) <= 1e-6 * ns[0]);
+            if (status == SEQLSTM_OK && act == 2 && !tried.failed)
+                assert_true(session->pipeline.stages == 2 && session->pipeline.pieces == 6);
+            sl_buf_deinit(&tried);
+            close_all(session);
+            failures += failed;
+            if (n > 0 && !failed)
+                break;
+        }
+    memset(piece_factors, 0, sizeof piece_factors);
+    assert_true(failures > 60);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_widths_and_slopes),    cmocka_unit_test(test_both_sides_of_pairs),
         cmocka_unit_test(test_what_is_not_measured), cmocka_unit_test(test_whole_steps_of_two_plans),
-        cmocka_unit_test(test_numbers_of_pieces),
+        cmocka_unit_test(test_numbers_of_pieces),    cmocka_unit_test(test_measuring_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
