@@ -126,6 +126,22 @@ def check_narrow(folder):
             raise AssertionError(f'{what}: {lines}')
 
 
+def check_wide(folder):
+    """The same where cuBLASLt has no algorithm for operands in 16 bits: it multiplies operands in float32, as exactly."""
+    model = MODEL.replace('units: 5', 'units: 16').replace('units: 8', 'units: 400').replace('batch_size: 4', 'batch_size: 7')
+    log, pin = folder / 'wide.txt', 'hidden: "cuda-generic:cublaslt"'
+    run(folder, 'run', 'exact', 'reference', model=model)
+    run(folder, 'run', 'wide', generic(LIBRARY), pin, model=f'{model}precision: bfloat16\n', FAKE_CUBLASLT_LOG=str(log),
+        FAKE_CUBLASLT_WIDE='1')
+    lines = log.read_text().splitlines()
+    for what in ('400 7 16', '16 7 400', '16 400 7'):
+        if f'product {what}' not in lines or f'product16 {what}' in lines:
+            raise AssertionError(f'{what}: {lines}')
+    losses, expected = read_losses(folder, 'wide'), read_losses(folder, 'exact')
+    if len(losses) != len(expected) or not all(abs(a - b) <= 2e-2 * max(1, abs(b)) for a, b in zip(losses, expected)):
+        raise AssertionError(f'{losses}, expected {expected}')
+
+
 def check_narrow_recurrent(folder):
     """A recurrent layer (16 units, input of 8) in bfloat16: its input and its gradients are converted once, and all
     products of all rows read them. With two directions, both read the same input."""
@@ -191,8 +207,8 @@ def check_masks(folder):
 
 TESTS = [('training', check_training), ('recurrent layers', check_recurrent), ('an epilogue that is refused', check_refused),
          ('absent, switched off or broken', check_absent), ('three float16 products', check_f16x3),
-         ('operands in 16 bits', check_narrow), ('a recurrent layer in 16 bits', check_narrow_recurrent),
-         ('nodes of an update', check_nodes), ('nodes for masks', check_masks)]
+         ('operands in 16 bits', check_narrow), ('none in 16 bits', check_wide),
+         ('a recurrent layer in 16 bits', check_narrow_recurrent), ('nodes of an update', check_nodes), ('nodes for masks', check_masks)]
 
 
 if __name__ == '__main__':

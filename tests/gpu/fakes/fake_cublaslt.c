@@ -7,6 +7,7 @@
  *   FAKE_CUBLASLT_BROKEN=1    cublasLtCreate fails
  *   FAKE_CUBLASLT_REFUSE=E    there is no algorithm with epilogue E
  *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns
+ *   FAKE_CUBLASLT_WIDE=1      there is none for A and B in 16 bits
  *   FAKE_CUBLASLT_LOG=FILE    appends a line to FILE: "heuristic" or "product", with 16 behind it if
  *                             A and B have 16 bits, then rows, columns and depth */
 #include <math.h>
@@ -267,6 +268,8 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
     if (handle == NULL || most < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     const char *columns = getenv("FAKE_CUBLASLT_COLUMNS");
+    if (is_narrow(r.a.type) && getenv("FAKE_CUBLASLT_WIDE") != NULL)
+        return CUBLAS_STATUS_NOT_SUPPORTED;
     if (!fits(&r) || !knows(&r.desc) || (columns != NULL && strtoull(columns, NULL, 10) == r.d.columns))
         return CUBLAS_STATUS_NOT_SUPPORTED;
     r.algorithm = (struct algorithm){hash_form(&r), p->workspace < 4096 ? p->workspace : 4096, {0}};
