@@ -295,7 +295,9 @@ static void every_worker_has_every_model(void **state)
 /* ---- the loop ------------------------------------------------------------------------------------------------ */
 
 static struct sl_server *running;
-static _Atomic int naps, expired_at_nap, stops;
+enum { EXPIRATIONS = 3 }; /* streams are looked at again and again */
+
+static _Atomic int naps, expirations, expired_at_nap, stops;
 static int runs, followed;
 static seqlstm_status follow_status;
 static struct sl_interrupt interrupt;
@@ -313,7 +315,7 @@ void __wrap_sl_stream_table_expire(struct sl_stream_table *table, int64_t at_ns)
 {
     assert_ptr_equal(table, &serving->streams);
     assert_true(at_ns == now_ns);
-    if (expired_at_nap == 0)
+    if (++expirations == EXPIRATIONS)
         expired_at_nap = naps;
 }
 
@@ -373,13 +375,13 @@ static void the_loop_and_what_runs_beside_it(void **state)
         request.reopen = k > 0 ? reopen : NULL;
         follow_status = k == 2 ? SEQLSTM_UNAVAILABLE : SEQLSTM_OK;
         interrupt = (struct sl_interrupt){.stop = 0};
-        naps = expired_at_nap = stops = 0;
+        naps = expired_at_nap = expirations = stops = 0;
         runs = followed = 0;
         ok(sl_server_open(&request, &running, &err), &err);
         assert_int_equal(sl_server_run(running, &err), k == 2 ? SEQLSTM_UNAVAILABLE : SEQLSTM_IO);
         assert_int_equal(followed, k > 0);
         assert_int_equal(runs, k < 2);
-        assert_int_equal(expired_at_nap, k < 2 ? 25 : 0);
+        assert_int_equal(expired_at_nap, k < 2 ? EXPIRATIONS * 25 : 0);
         assert_int_equal(stops, k < 2);
         sl_server_close(running);
     }
