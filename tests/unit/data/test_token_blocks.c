@@ -7,10 +7,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "data/dataset/dataset_private.h"
 #include "data/read/token_cache.h"
+#include "descriptors.h"
 #include "oom.h"
 
 #define LARGE                                                                                                          \
@@ -163,6 +166,121 @@ static void interrupted_writes_go_on(void **state)
     assert_true(interrupted > 10);
 }
 
+/* The n-th read is cut to one byte, ends, or fails with an error. */
+enum { READS_ONE_BYTE = -2, READS_NONE = -1 };
+static _Atomic int reads, read_target;
+static int read_deed; /* or an error number */
+
+ssize_t __real_pread64(int fd, void *out, size_t bytes, off_t offset);
+ssize_t __wrap_pread64(int fd, void *out, size_t bytes, off_t offset);
+
+ssize_t __wrap_pread64(int fd, void *out, size_t bytes, off_t offset)
+{
+    if (atomic_fetch_add(&reads, 1) + 1 != read_target)
+        return __real_pread64(fd, out, bytes, offset);
+    if (read_deed == READS_ONE_BYTE)
+        return __real_pread64(fd, out, 1, offset);
+    errno = read_deed;
+    return read_deed == READS_NONE ? 0 : -1;
+}
+
+static seqlstm_status read_all(const struct sl_token_file *file, uint64_t *out_crc, struct seqlstm_error *err)
+{
+    const struct sl_token_header *h = sl_token_file_get_header(file);
+    int32_t ids[16];
+    int64_t counts[16], lines[16];
+    struct sl_intern texts;
+    assert_true(h->tokens == 8 && h->lines == 4 && h->types == 5);
+    sl_intern_init(&texts);
+    seqlstm_status status = sl_token_file_read(file, 0, h->tokens, ids, err);
+    if (status == SEQLSTM_OK)
+        status = sl_token_file_read_texts(file, &texts, err);
+    if (status == SEQLSTM_OK)
+        status = sl_token_file_read_counts(file, counts, err);
+    if (status == SEQLSTM_OK)
+        status = sl_token_file_read_lines(file, 0, h->lines + 1, lines, err);
+    if (status == SEQLSTM_OK) {
+        assert_true(ids[7] == 1 && counts[0] == 3 && lines[4] == 8);
+        assert_string_equal(sl_intern_get(&texts, 1, NULL), "one");
+        *out_crc = h->body_crc64;
+    }
+    sl_intern_deinit(&texts);
+    return status;
+}
+
+/* Made, or found, and read. */
+static seqlstm_status open_and_read(int threads, uint64_t *out_crc, struct seqlstm_error *err)
+{
+    struct sl_token_file *file = NULL;
+    seqlstm_status status = open_cache("words.txt", threads, 8, &file, err);
+    assert_int_equal(file != NULL, status == SEQLSTM_OK);
+    if (status == SEQLSTM_OK)
+        status = read_all(file, out_crc, err);
+    sl_token_file_close(file);
+    return status;
+}
+
+static int count_temporaries(void)
+{
+    char path[200];
+    int count = 0;
+    snprintf(path, sizeof path, "%s/cache", data_folder);
+    DIR *files = opendir(path);
+    for (struct dirent *entry; files && (entry = readdir(files)) != NULL;)
+        count += entry->d_name[0] != '.' && strstr(entry->d_name, ".tmp") != NULL;
+    if (files)
+        closedir(files);
+    return count;
+}
+
+/* A read that is interrupted, or gives a part, goes on. One that fails is told with the file and the system's reason,
+ * leaves nothing behind, and the next time all is there: while the cache is made, and where it is found. */
+static void each_read_may_fail(void **state)
+{
+    (void)state;
+    static const struct {
+        int deed;
+        const char *said; /* NULL: it succeeds */
+    } deeds[] = {{EINTR, NULL},
+                 {READS_ONE_BYTE, NULL},
+                 {EIO, "Input/output error"},
+                 {READS_NONE, "it was cut short while it was read"}};
+    char command[200];
+    uint64_t expected = 0, crc = 0;
+    snprintf(command, sizeof command, "rm -rf '%s/cache'", data_folder);
+    data_write("words.txt", "one two three\nfour five\n\ntwo two one\n");
+    for (int found = 0; found < 2; found++)
+        for (int threads = 1; threads <= 3; threads += 2)
+            for (size_t d = 0; d < sizeof deeds / sizeof *deeds; d++)
+                for (int n = 0;; n++) {
+                    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                    if (!found)
+                        assert_int_equal(system(command), 0);
+                    const int before = descriptors_count();
+                    read_deed = deeds[d].deed;
+                    reads = 0;
+                    read_target = n;
+                    const seqlstm_status status = open_and_read(threads, &crc, &err);
+                    const bool happened = n > 0 && reads >= n;
+                    read_target = 0;
+                    expected = expected ? expected : crc;
+                    if (status != (happened && deeds[d].said ? SEQLSTM_IO : SEQLSTM_OK))
+                        fail_msg("read %d, deed %d: %d, %s", n, deeds[d].deed, (int)status, err.message);
+                    if (status != SEQLSTM_OK) {
+                        assert_non_null(strstr(err.message, deeds[d].said));
+                        assert_non_null(strstr(err.message, data_folder));
+                        assert_int_equal(count_temporaries(), 0);
+                        assert_int_equal(descriptors_count(), before);
+                        assert_int_equal(open_and_read(threads, &crc, &err), SEQLSTM_OK);
+                    }
+                    assert_true(crc == expected);
+                    if (n > 0 && !happened) {
+                        assert_true(n > (found ? 7 : 15));
+                        break;
+                    }
+                }
+}
+
 /* Where the cache cannot be, the text is read as it is, and the reason is told. */
 static void without_a_place_for_the_cache(void **state)
 {
@@ -262,9 +380,13 @@ static void training_data_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_text_of_many_blocks_is_the_same), cmocka_unit_test(the_first_of_several_errors_is_told),
-        cmocka_unit_test(interrupted_writes_go_on),          cmocka_unit_test(without_a_place_for_the_cache),
-        cmocka_unit_test(a_change_at_the_end_is_noticed),    cmocka_unit_test(a_folder_is_no_text),
+        cmocka_unit_test(a_text_of_many_blocks_is_the_same),
+        cmocka_unit_test(the_first_of_several_errors_is_told),
+        cmocka_unit_test(interrupted_writes_go_on),
+        cmocka_unit_test(each_read_may_fail),
+        cmocka_unit_test(without_a_place_for_the_cache),
+        cmocka_unit_test(a_change_at_the_end_is_noticed),
+        cmocka_unit_test(a_folder_is_no_text),
         cmocka_unit_test(training_data_without_memory),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
