@@ -232,6 +232,8 @@ static void a_loop_runs_where_it_is_cheapest(void **state)
     set_costs(&w, (double[]){5, 3, 4});
     w.candidates[last][FAKE_A].cost.forward_ns = 1e9;
     expect_settled(&w, 1 << FAKE_B);
+    set_costs(&w, (double[]){0, 0, 0}); /* they are not known: one domain all the same */
+    expect_settled(&w, 1 << REFERENCE);
     close_world(&w);
 }
 

@@ -26,6 +26,7 @@ static struct {
     double ms[KINDS][BACKENDS]; /* forward and backward together */
     bool fails[KINDS][BACKENDS];
     int runs, ops;          /* so far */
+    int without_input;      /* runs without the gradient of the input */
     int64_t now_ns, run_ns; /* what a run takes on the clock */
     int64_t least_budget_ns, last_budget_ns;
     seqlstm_status status; /* of a run */
@@ -34,6 +35,8 @@ static struct {
     seqlstm_status whole_status;
     int64_t whole_run_ns; /* what it takes on the clock */
 } lab;
+
+static const struct sl_interrupt never;
 
 int64_t __wrap_sl_clock_ns(void);
 int64_t __wrap_sl_clock_ns(void)
@@ -61,6 +64,9 @@ seqlstm_status __wrap_sl_timing_run(const struct sl_timing_request *request, str
 {
     const enum kind kind = find_kind(request->desc);
     assert_true(request->backward && request->on_steps && request->budget_ns > 0);
+    assert_true(request->param_grad == (request->desc->head.op != SEQLSTM_OP_LOSS));
+    assert_ptr_equal(request->interrupt, &never);
+    lab.without_input += !request->input_grad;
     if (lab.status != SEQLSTM_OK)
         SEQLSTM_FAIL(err, lab.status, "the run broke");
     lab.least_budget_ns =
@@ -163,6 +169,7 @@ static seqlstm_status try_plan(struct world *w, bool measure, double seconds, bo
     const struct sl_tuning tuning = {.profiles = &w->profiles,
                                      .cache = w->cache,
                                      .measure = measure,
+                                     .interrupt = &never,
                                      .seconds = seconds,
                                      .time_whole_steps = whole ? time_whole_steps : NULL};
     const struct sl_plan_request request = {
@@ -230,7 +237,8 @@ static void the_quickest_are_chosen_and_kept(void **state)
     set_all();
     struct sl_plan *plan = plan_with(w, true, 100, false);
     const int runs = lab.runs;
-    assert_int_equal(runs, 6); /* a, b as c, d, the dense layer, its loss, and both together */
+    assert_int_equal(runs, 6);              /* a, b as c, d, the dense layer, its loss, and both together */
+    assert_int_equal(lab.without_input, 1); /* a */
     assert_int_equal(lab.ops, 6 * BACKENDS);
     assert_int_equal(plan->timed, 6 * BACKENDS);
     for (int32_t c = 0; c < plan->call_count; c++) {

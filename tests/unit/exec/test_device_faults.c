@@ -410,13 +410,34 @@ static void a_full_card_says_which_batch_fits(void **state)
     world_query = seqlstm_reference_query_v0;
 }
 
+/* At either border; nothing is left on the card. */
+static void a_stage_does_not_run_on_a_card(void **state)
+{
+    (void)state;
+    static const struct sl_exec_stage stages[] = {{.first = 0, .end = 1}, {.first = 1}};
+    struct world w;
+    world_query = query;
+    open_world(&w, data, layers, &facts, true);
+    const int before[] = {blocks, streams, events};
+    for (int k = 0; k < 2; k++) {
+        const struct sl_exec_request request = {.plan = w.plan, .params = w.params, .stage = stages[k]};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec *exec = NULL;
+        assert_int_equal(sl_exec_create(&request, &exec, &err), SEQLSTM_UNSUPPORTED);
+        assert_string_equal(err.message, "`emb` runs on a device, and pieces run on the processor only");
+        assert_null(exec);
+        assert_true(blocks == before[0] && streams == before[1] && events == before[2]);
+    }
+    close_world(&w);
+    world_query = seqlstm_reference_query_v0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_call_of_the_device_fails),
-        cmocka_unit_test(a_call_of_the_device_fails_in_a_profile),
-        cmocka_unit_test(the_host_has_no_memory),
-        cmocka_unit_test(a_full_card_says_which_batch_fits),
+        cmocka_unit_test(a_call_of_the_device_fails),     cmocka_unit_test(a_call_of_the_device_fails_in_a_profile),
+        cmocka_unit_test(the_host_has_no_memory),         cmocka_unit_test(a_full_card_says_which_batch_fits),
+        cmocka_unit_test(a_stage_does_not_run_on_a_card),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

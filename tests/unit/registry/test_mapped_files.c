@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which shared objects a plugin has brought when it was opened. */
+/* Which shared objects a plugin has brought when it was opened, and what is told of those that are mapped. */
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "ok.h"
 #include "registry/mapped_files.h"
+#include "registry/objects.h"
 
 static struct sl_backend_file own_files[] = {{"/made/up/one.so", "", ""}, {"/made/up/two.so", "", ""}};
 
@@ -68,10 +70,45 @@ static void libraries_belong_to_the_plugin_that_mapped_them(void **state)
     sl_arena_deinit(&arena);
 }
 
+/* In a file: the note of the linker, whatever other notes lie before it. "": there is none. */
+static void find_build_id(const char *path, char out[41])
+{
+    static const char head[16] = {4, 0, 0, 0, 20, 0, 0, 0, 3, 0, 0, 0, 'G', 'N', 'U', 0};
+    static char bytes[8192];
+    FILE *file = fopen(path, "re");
+    out[0] = '\0';
+    assert_non_null(file);
+    const size_t count = fread(bytes, 1, sizeof bytes, file);
+    fclose(file);
+    for (size_t at = 0; at + 36 <= count && !out[0]; at++)
+        for (int k = 0; k < 20 && memcmp(bytes + at, head, sizeof head) == 0; k++)
+            snprintf(out + 2 * k, 3, "%02x", (unsigned char)bytes[at + 16 + (size_t)k]);
+}
+
+static void mapped_files_have_their_build_ids(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_backend_file *files;
+    struct sl_arena arena;
+    uint32_t count, libc = 0;
+    sl_arena_init(&arena);
+    ok(sl_objects_list(&arena, &files, &count, &err), &err);
+    for (uint32_t k = 0; k < count; k++) {
+        char expected[41];
+        find_build_id(files[k].path, expected);
+        assert_string_equal(files[k].build_id, expected);
+        libc += strcmp(files[k].soname, "libc.so.6") == 0;
+    }
+    assert_int_equal(libc, 1);
+    sl_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_belong_to_the_plugin_that_mapped_them),
+        cmocka_unit_test(mapped_files_have_their_build_ids),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
