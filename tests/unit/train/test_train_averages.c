@@ -37,9 +37,14 @@ static void averages(void **state)
     ASSERT_NEAR(average.values[0], (4 + 0 + 1 + 2 + 3) / 5.0, 1e-6);
     sl_average_deinit(&average);
     struct sl_memory memory = {0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char expected[80];
     oom_fail_at(1);
-    assert_int_equal(sl_average_init(&average, SL_AVERAGE_EMA, 0.5, &fake.params, &memory, NULL), SEQLSTM_NO_MEMORY);
+    assert_int_equal(sl_average_init(&average, SL_AVERAGE_EMA, 0.5, &fake.params, &memory, &err), SEQLSTM_NO_MEMORY);
     assert_true(oom_disarm());
+    snprintf(expected, sizeof expected, "no memory for %lld bytes of averaged weights",
+             4 * (long long)fake.params.elems);
+    assert_string_equal(err.message, expected);
     assert_int_equal(memory.live_bytes, 0);
 }
 
