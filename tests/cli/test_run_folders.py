@@ -35,6 +35,24 @@ def change_json(t, name, change):
     t.write(name, json.dumps(value))
 
 
+def test_files_end_with_a_line(t):
+    """Every text of a run ends with one line break, however the plan came about, and so does the plan that is printed."""
+    small = TINY.replace('size: 160', 'size: 32').replace('epochs: 3', 'epochs: 1')
+    kinds = {'plain': '', 'buckets': '  batching: {bucketing: auto}\n', 'parts': 'parallel: {pieces: 2}\n'}
+    for kind, text in kinds.items():
+        t.write('m.yaml', small.replace('model:\n', text + 'model:\n'))
+        t.run('run', 'm.yaml', '--out', kind, '-q', *(['--profile'] if kind == 'plain' else []))
+        texts = [path for path in (t.folder / kind).iterdir() if path.suffix not in ('.safetensors', '')]
+        expect(len(texts) >= 8, texts)
+        for path in texts:
+            content = path.read_text()
+            expect(content.endswith('\n') and not content.endswith('\n\n'), (path, content[-40:]))
+            if path.suffix == '.json':
+                json.loads(content)
+        printed = t.run('plan', kind, '--json').text
+        expect(printed.endswith('}\n') and not printed.endswith('\n\n'), printed[-40:])
+
+
 def test_data_state(t):
     """data.json is held against the configuration: a key that does not fit is named, and nothing crashes."""
     make_classes(t)
