@@ -75,10 +75,15 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+static const uint32_t ALL_PARTS =
+    SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS;
+
 /* ---- backward ------------------------------------------------------------------------------- */
 
-static uint32_t part_of(const struct sl_runner *r, int32_t k)
+uint32_t sl_runner_get_part(const struct sl_runner *r, int32_t k)
 {
+    if (r->data->slots[k].role != SL_SLOT_PARAM && r->data->slots[k].role != SL_SLOT_INPUT)
+        return 0;
     if (r->data->slots[k].role == SL_SLOT_PARAM)
         return SEQLSTM_BIT_BACKWARD_WEIGHTS;
     return sl_runner_is_initial(r, k) ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
@@ -90,9 +95,10 @@ static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
     const struct sl_slot *s = &r->data->slots[k];
     if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
         return false;
-    if (s->role == SL_SLOT_INPUT && part_of(r, k) == SEQLSTM_BIT_BACKWARD_INPUTS && r->data->c.no_input_grad)
+    const uint32_t part = sl_runner_get_part(r, k);
+    if (s->role == SL_SLOT_INPUT && part == SEQLSTM_BIT_BACKWARD_INPUTS && r->data->c.no_input_grad)
         return false;
-    return (part_of(r, k) & parts) != 0;
+    return (part & parts) != 0;
 }
 
 static void fill_grads(struct sl_runner *r, bool accumulate)
@@ -168,6 +174,8 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory for case %s", r->data->c.text);
     fill_grads(r, accumulate);
     r->has_backward = true;
+    /* one call: what it is not asked for is there all the same */
+    r->unasked_parts = r->segment_count == 1 && !r->stepwise ? ALL_PARTS & ~parts : 0;
     seqlstm_status rc = SEQLSTM_OK;
     const uint32_t now =
         r->stepwise ? (parts & ~(uint32_t)SEQLSTM_BIT_BACKWARD_WEIGHTS) | SEQLSTM_BIT_BACKWARD_STATES : parts;
@@ -178,7 +186,8 @@ seqlstm_status sl_runner_backward(struct sl_runner *r, uint32_t parts, bool accu
         for (int32_t k = 0; k < r->count; k++) {
             bool between = p > 0 && sl_runner_is_initial(r, k); /* the segment before needs it, wanted or not */
             bool is_output = r->data->slots[k].role == SL_SLOT_OUTPUT;
-            grads[k] = is_output || between || is_wanted(r, k, parts & now) ? segment->grads[k] : NULL;
+            grads[k] =
+                is_output || between || is_wanted(r, k, (parts & now) | r->unasked_parts) ? segment->grads[k] : NULL;
         }
         bool adds = !r->stepwise && (accumulate || p < r->segment_count - 1);
         rc = go_back(r, segment, reserve_of(r, p), grads,

@@ -54,6 +54,7 @@ struct sl_runner {
     bool stepwise;
     struct sl_runner_segment whole; /* stepwise: for the call that computes dW */
     bool has_backward;
+    uint32_t unasked_parts;   /* of the last backward; their gradients have buffers, and may not be written */
     bool watches_idle;        /* the workspace keeps what forward left in it */
     struct seqlstm_idle idle; /* bytes that must stay untouched; zero: not asked */
     double slope_distance;    /* sl_runner_move_slopes */
@@ -63,5 +64,7 @@ struct sl_runner {
 /* Is the slot an initial state of the layer? Is it a final one? */
 bool sl_runner_is_initial(const struct sl_runner *r, int32_t slot);
 bool sl_runner_is_final(const struct sl_runner *r, int32_t slot);
+/* SEQLSTM_BIT_BACKWARD_… that asks for its gradient; 0: it has none. */
+uint32_t sl_runner_get_part(const struct sl_runner *r, int32_t slot);
 
 #endif

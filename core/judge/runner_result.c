@@ -50,6 +50,16 @@ static bool input_changed(const struct sl_runner *r, int32_t k, char *text, size
     return false;
 }
 
+/* Returns true if a gradient was written that the last backward was not asked for. */
+static bool wrote_unasked(const struct sl_runner *r, int32_t k, char *text, size_t capacity)
+{
+    if (!r->has_backward || !(sl_runner_get_part(r, k) & r->unasked_parts) || !r->grads[k].data ||
+        sl_guarded_find_written(&r->grads[k], 0, r->grads[k].bytes) < 0)
+        return false;
+    sl_text_snprintf(text, capacity, "wrote d%s, which was not asked for", r->data->slots[k].name);
+    return true;
+}
+
 bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacity_bytes)
 {
     for (int32_t k = 0; k < r->count; k++) {
@@ -59,7 +69,8 @@ bool sl_runner_find_damage(const struct sl_runner *r, char *text, size_t capacit
             continue;
         sl_text_snprintf(name, sizeof name, "d%s", slot);
         if (report_damage(&r->values[k], slot, text, capacity_bytes) ||
-            report_damage(&r->grads[k], name, text, capacity_bytes) || input_changed(r, k, text, capacity_bytes))
+            report_damage(&r->grads[k], name, text, capacity_bytes) || input_changed(r, k, text, capacity_bytes) ||
+            wrote_unasked(r, k, text, capacity_bytes))
             return true;
     }
     for (int32_t p = 0; p < r->segment_count; p++) {

@@ -269,7 +269,7 @@ enum {
 };
 
 /* `slots` are those of forward, unchanged. A pointer in `grads` may be NULL where `parts` does not ask for it, and for
- * an output whose gradient is zero everywhere (dy of an unused y, dhn).
+ * an output whose gradient is zero everywhere (dy of an unused y, dhn). What `parts` does not ask for is not written.
  *
  * SEQLSTM_BIT_RECURRENT_STEPWISE: the steps of an axis run in segments, each with its own binding [t0, t1), but one
  * call over the rows of all segments computes dW. All segments share one reserve, packed weights and queue. The calls

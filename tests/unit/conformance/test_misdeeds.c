@@ -162,6 +162,10 @@ static seqlstm_status offend_backward(struct seqlstm_binding *binding, struct se
         ((char *)dx)[-3] = 0;
     if (is("backward writes behind the reserve"))
         ((char *)args->reserve)[reserve_bytes + 8] = 0;
+    if (is("backward writes unasked gradients of weights") && dw && !(args->parts & SEQLSTM_BIT_BACKWARD_WEIGHTS))
+        dw[OUT * IN - 1] = 1;
+    if (is("backward writes unasked gradients of inputs") && dx && !(args->parts & SEQLSTM_BIT_BACKWARD_INPUTS))
+        dx[0] = 1;
     if (is("backward changes a parameter"))
         ((float *)args->slots[SEQLSTM_SLOT_DENSE_W])[1] += 1;
     if (is("backward changes the input"))
@@ -237,6 +241,8 @@ static void damage_is_named_by_buffer_and_end(void **state)
         {"backward writes before a gradient of inputs", "backward: it wrote 3 bytes before dx (40 bytes)"},
         {"backward writes behind the reserve", "backward: it wrote 9 bytes behind the end of the reserve"},
         {"backward changes the input", "backward: it changed element 9 of the input x"},
+        {"backward writes unasked gradients of weights", "dx alone: it wrote dw, which was not asked for"},
+        {"backward writes unasked gradients of inputs", "dh0 and dc0 alone: it wrote dx, which was not asked for"},
         {"backward relies on the workspace", "backward: dw[0, 0] is "},
         {"forward relies on the workspace", "dx alone: y[0, 0] is "},
     };
