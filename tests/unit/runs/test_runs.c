@@ -542,13 +542,18 @@ static void test_removal(void **state)
     snprintf(other, sizeof other, "%s", scratch_path("kept.txt"));
     snprintf(link, sizeof link, "%s", scratch_path("gone/1/link"));
     assert_int_equal(symlink(other, link), 0);
+    put("theirs/data.txt", "123"); /* what links lead to is not the run's */
+    snprintf(other, sizeof other, "%s", scratch_path("theirs"));
+    snprintf(link, sizeof link, "%s", scratch_path("gone/1/below/folder"));
+    assert_int_equal(symlink(other, link), 0);
     sl_arena_init(&own);
     assert_true(sl_run_facts_read(&own, scratch_path("gone/1"), "gone/1", &facts));
     assert_int_equal(sl_run_count_bytes(&facts), 12);
     assert_int_equal(sl_run_count_bytes(&facts), 12);
     ok(sl_run_remove(&facts, &err), &err);
     assert_int_equal(access(scratch_path("gone/1"), F_OK), -1);
-    assert_int_equal(access(other, F_OK), 0);
+    assert_int_equal(access(scratch_path("kept.txt"), F_OK), 0);
+    assert_int_equal(access(scratch_path("theirs/data.txt"), F_OK), 0);
     assert_int_equal(access(scratch_path("gone"), F_OK), 0); /* another run is in it */
     assert_true(sl_run_facts_read(&own, scratch_path("gone/2"), "gone/2", &facts));
     ok(sl_run_remove(&facts, &err), &err);
