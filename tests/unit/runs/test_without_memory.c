@@ -14,7 +14,9 @@
 #include "base/value/hash.h"
 #include "descriptors.h"
 #include "oom.h"
+#include "predict/stream.h"
 #include "session/api.h"
+#include "session/predict/predictor.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
 
@@ -350,6 +352,42 @@ static seqlstm_status predict_values(struct opened_run *run, double *out)
     return sl_session_predict_values(run->session, values, lengths, 1, sum_values, out, &run->err);
 }
 
+static seqlstm_status step_streams(struct sl_context *context, struct sl_stream **streams, double *out,
+                                   struct seqlstm_error *err)
+{
+    static const float x[] = {1, 20, 2, 24};
+    float y[4] = {0};
+    SEQLSTM_TRY(sl_streams_step(context, streams, 2, x, y, err));
+    SEQLSTM_TRY(sl_stream_step(context, streams[0], x, 1, y + 2, err));
+    const struct sl_chunk chunks[] = {{.stream = streams[1], .x = x, .steps = 2, .y = y + 2}};
+    SEQLSTM_TRY(sl_streams_advance(context, chunks, 1, err));
+    for (int k = 0; k < 4; k++)
+        *out += (double)y[k] * (k + 1);
+    return SEQLSTM_OK;
+}
+
+/* A predictor that stays, for two threads, and two streams of it. */
+static seqlstm_status predict_streams(struct opened_run *run, double *out)
+{
+    const struct sl_predictor_limits limits = {.threads = 2, .streams = 2, .chunk_steps = 3, .sequences = 10};
+    struct sl_predictor *predictor = NULL;
+    struct sl_context *context = NULL;
+    struct sl_stream *streams[2] = {NULL, NULL};
+    SEQLSTM_TRY(open_armed(run, "table"));
+    seqlstm_status status = sl_session_open_predictor(run->session, &limits, &predictor, &run->err);
+    if (status == SEQLSTM_OK)
+        status = sl_context_open(predictor, &context, &run->err);
+    for (int s = 0; s < 2 && status == SEQLSTM_OK; s++)
+        status = sl_stream_open(predictor, &streams[s], &run->err);
+    if (status == SEQLSTM_OK)
+        status = step_streams(context, streams, out, &run->err);
+    for (int s = 0; s < 2; s++)
+        sl_stream_close(streams[s]);
+    sl_context_close(context);
+    sl_predictor_destroy(predictor);
+    return status;
+}
+
 static seqlstm_status sum_text(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     double *sum = context;
@@ -483,6 +521,7 @@ static const struct act acts[] = {
     {"prediction of lines", predict_lines, false},
     {"prediction of steps", predict_steps, false},
     {"prediction of values", predict_values, false},
+    {"prediction of streams", predict_streams, false},
     {"generation", generate, false},
     {"export", export_canonical, true},
     {"export for Keras", export_keras, true},
