@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whether data and model fit together: each thing that does not, with the file and the reason; and labels of other
+ * splits that training lacks, in sources with lines and without. */
+#include "data_fixture.h"
+#include "npy_fixture.h"
+
+#define LABELS(kind) "type: csv, train: {file: train.csv}, inputs: [a], label: {column: y, type: " kind "}"
+#define LINES        "type: lines, train: {file: train.txt}, label: first"
+#define NPY          "type: npy, train: {x: x.npy, y: y.npy}"
+#define SOFTMAX      "[{type: dense, units: 3}, {type: output, activation: softmax}]"
+#define SIGMOID      "[{type: dense, units: 3}, {type: output, activation: sigmoid}]"
+
+static const struct {
+    const char *text; /* of train.csv and train.txt */
+    const char *data, *layers, *train;
+    seqlstm_status status;
+    const char *message; /* behind the folder */
+} cases[] = {
+    {"a,y\n1,2\n3,4\n", LABELS("value"), SOFTMAX, "task: classify, loss: cross_entropy", SEQLSTM_INVALID_CONFIG,
+     "train.csv: the loss cross_entropy needs classes, but the targets are values (`label: {type: class}`)"},
+    {"a,y\n1,p\n3,q\n5,r\n", LABELS("class"), SIGMOID, "task: classify, loss: binary_cross_entropy",
+     SEQLSTM_INVALID_CONFIG, "train.csv: the loss binary_cross_entropy needs two classes, but the label has 3"},
+    {"p good\nq bad\n", LINES, MODEL_TAG, "task: tag", SEQLSTM_INVALID_CONFIG,
+     "train.txt: the data has one target per sequence, but the model has one output per step "
+     "(`return_sequences: false` in the last recurrent layer)"},
+    {"s good\ns bad\n", LINES, MODEL_CLASSIFY, "task: classify, loss: {type: cross_entropy, ignore: s}",
+     SEQLSTM_CORRUPT_DATA, "train.txt: the training split has no label"},
+    {"p good\nq bad\n", LINES, MODEL_CLASSIFY, "task: classify, loss: {type: cross_entropy, ignore: s}",
+     SEQLSTM_INVALID_CONFIG, "train.txt: `ignore: s`: no target of the training split is `s`"},
+};
+
+static void what_does_not_fit_is_told(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char message[600];
+        data_write("train.csv", cases[i].text);
+        data_write("train.txt", cases[i].text);
+        snprintf(message, sizeof message, "%s/%s", data_folder, cases[i].message);
+        data_expect_failure(cases[i].data, cases[i].layers, cases[i].train, cases[i].status, message);
+    }
+}
+
+static void write_npy(const char *name, const char *type, const char *shape, const void *values, size_t bytes)
+{
+    struct sl_buf file = {0};
+    char header[NPY_HEADER];
+    npy_write_header(header, type, shape);
+    sl_buf_append(&file, header, sizeof header);
+    sl_buf_append(&file, values, bytes);
+    data_write_bytes(name, file.data, file.length_bytes);
+    sl_buf_deinit(&file);
+}
+
+/* A label that training lacks has no class and is counted, with lines and without. Where two labels are the values 0
+ * and 1 it is an error, with its place. */
+static void labels_that_training_lacks(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *data, *loss, *where; /* NULL: it opens */
+    } cases_of_valid[] = {
+        {LABELS("class") ", valid: {file: valid.csv}", "cross_entropy", NULL},
+        {NPY ", valid: {x: x.npy, y: valid.npy}", "cross_entropy", NULL},
+        {LABELS("class") ", valid: {file: valid.csv}", "binary_cross_entropy",
+         "valid.csv:3: the label \"2\" does not occur in the training split"},
+    };
+    write_npy("x.npy", "<f4", "(3, 1)", (float[]){1, 2, 3}, 12);
+    write_npy("y.npy", "<i4", "(3,)", (int32_t[]){1, 0, 1}, 12);
+    write_npy("valid.npy", "<i4", "(3,)", (int32_t[]){0, 2, 2}, 12);
+    data_write("train.csv", "a,y\n1,1\n2,0\n3,1\n");
+    data_write("valid.csv", "a,y\n1,0\n2,2\n3,2\n");
+    for (size_t i = 0; i < sizeof cases_of_valid / sizeof *cases_of_valid; i++) {
+        const char *where = cases_of_valid[i].where;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_dataset *valid = NULL;
+        char train[80];
+        snprintf(train, sizeof train, "task: classify, loss: %s", cases_of_valid[i].loss);
+        struct data_open o = data_open_train(cases_of_valid[i].data, where ? SIGMOID : SOFTMAX, train);
+        const seqlstm_status status = sl_dataset_open(o.model, SL_SPLIT_VALID, o.state, &valid, &err);
+        if (where) {
+            assert_int_equal(status, SEQLSTM_CORRUPT_DATA);
+            assert_memory_equal(err.message, data_folder, strlen(data_folder));
+            assert_string_equal(err.message + strlen(data_folder) + 1, where);
+            assert_null(valid);
+        } else {
+            assert_int_equal(status, SEQLSTM_OK);
+            assert_int_equal(sl_dataset_get_counts(valid)->unknown_labels, 2);
+        }
+        sl_dataset_close(valid);
+        data_close(&o);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(labels_that_training_lacks),
+    };
+    return cmocka_run_group_tests(tests, data_setup, data_teardown);
+}
