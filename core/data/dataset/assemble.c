@@ -210,21 +210,28 @@ static bool has_form(const struct sl_raw *raw, const struct sl_data_state *state
     return state->form == SL_TARGET_AHEAD || raw->target_per_row == (state->form != SL_TARGET_RECORD);
 }
 
-/* Names the value that is not a float32: with its line where the source has lines (`per_row`: rows are the input's,
- * else series), with its column where columns have names. */
+/* Where a value stands: its line where the source has lines (`per_row`: rows are the input's, else series), its column
+ * where columns have names. */
+static void describe_place(const struct sl_raw *raw, int64_t row, int64_t column, char *const *names, bool per_row,
+                           char place[32], char which[96])
+{
+    int64_t series = per_row ? 0 : row - raw->first_target;
+    place[0] = '\0';
+    if (per_row && raw->row_line)
+        snprintf(place, 32, ":%lld", (long long)raw->row_line[row]);
+    else if (!per_row && raw->line && series >= 0 && series < raw->series)
+        snprintf(place, 32, ":%lld", (long long)raw->line[series]);
+    if (names && names[column])
+        snprintf(which, 96, "column `%.80s`", names[column]);
+    else
+        snprintf(which, 96, "row %lld, column %lld", (long long)row + 1, (long long)column + 1);
+}
+
 static seqlstm_status fail_value(const struct sl_raw *raw, double value, int64_t row, int64_t column,
                                  char *const *names, bool per_row, struct seqlstm_error *err)
 {
-    char place[32] = "", which[96];
-    int64_t series = per_row ? 0 : row - raw->first_target;
-    if (per_row && raw->row_line)
-        snprintf(place, sizeof place, ":%lld", (long long)raw->row_line[row]);
-    else if (!per_row && raw->line && series >= 0 && series < raw->series)
-        snprintf(place, sizeof place, ":%lld", (long long)raw->line[series]);
-    if (names && names[column])
-        snprintf(which, sizeof which, "column `%.80s`", names[column]);
-    else
-        snprintf(which, sizeof which, "row %lld, column %lld", (long long)row + 1, (long long)column + 1);
+    char place[32], which[96];
+    describe_place(raw, row, column, names, per_row, place, which);
     if (isnan(value))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s%s: there is no value (%s), and the training has kept no mean for it (`missing: zero` needs "
@@ -319,6 +326,28 @@ static seqlstm_status check_targets(const struct sl_raw *raw, const float *value
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s: every target is missing", name_of(raw));
 }
 
+/* Cross-entropy of a sigmoid has no least value where a target is not from 0 to 1. Scaled values of other splits may
+ * lie a little beyond those of training. */
+static seqlstm_status check_outcomes(const struct sl_dataset *d, const struct sl_raw *raw, int64_t rows,
+                                     struct seqlstm_error *err)
+{
+    const int64_t columns = raw->target_features;
+    char place[32], which[96];
+    if (d->model->train.loss.kind != SL_LOSS_BINARY_CROSS_ENTROPY || (d->state->target_offset && !d->learns))
+        return SEQLSTM_OK;
+    for (int64_t i = 0; i < rows * columns; i++) {
+        if (!(d->target_values[i] < 0 || d->target_values[i] > 1))
+            continue;
+        describe_place(raw, i / columns, i % columns, NULL, raw->target_per_row, place, which);
+        SEQLSTM_FAIL(
+            err, SEQLSTM_CORRUPT_DATA,
+            "%s%s: the target %g (%s) is not from 0 to 1, as the loss binary_cross_entropy needs it (a `label` "
+            "with two classes becomes 0 and 1)",
+            name_of(raw), place, (double)d->target_values[i], which);
+    }
+    return SEQLSTM_OK;
+}
+
 /* Columns whose values, as far as there are any, are all the same. */
 static int64_t count_constant(const float *values, int64_t rows, int64_t columns)
 {
@@ -358,6 +387,7 @@ static seqlstm_status finish_target(struct sl_dataset *d, struct sl_raw *raw, st
                                   ignored, state->target_fill, state->target_offset, state->target_factor,
                                   &d->own_target_values, err));
         d->target_values = d->own_target_values;
+        SEQLSTM_TRY(check_outcomes(d, raw, rows, err));
         if (d->learns)
             raw->counts.constant_targets = count_constant(d->target_values, rows, raw->target_features);
         return ignored ? check_targets(raw, d->target_values, rows * raw->target_features, err) : SEQLSTM_OK;

@@ -5,6 +5,7 @@
 #include "npy_fixture.h"
 
 #define LABELS(kind) "type: csv, train: {file: train.csv}, inputs: [a], label: {column: y, type: " kind "}"
+#define VALUES       "type: csv, train: {file: train.csv}, inputs: [a], targets: [y]"
 #define LINES        "type: lines, train: {file: train.txt}, label: first"
 #define NPY          "type: npy, train: {x: x.npy, y: y.npy}"
 #define SOFTMAX      "[{type: dense, units: 3}, {type: output, activation: softmax}]"
@@ -20,6 +21,13 @@ static const struct {
      "train.csv: the loss cross_entropy needs classes, but the targets are values (`label: {type: class}`)"},
     {"a,y\n1,p\n3,q\n5,r\n", LABELS("class"), SIGMOID, "task: classify, loss: binary_cross_entropy",
      SEQLSTM_INVALID_CONFIG, "train.csv: the loss binary_cross_entropy needs two classes, but the label has 3"},
+    {"a,y\n1,1\n3,2\n5,1\n", VALUES, SIGMOID, "task: classify, loss: binary_cross_entropy", SEQLSTM_CORRUPT_DATA,
+     "train.csv:3: the target 2 (row 2, column 1) is not from 0 to 1, as the loss binary_cross_entropy needs it (a "
+     "`label` with two classes becomes 0 and 1)"},
+    {"a,y\n1,1\n3,0\n5,-0.5\n", VALUES, SIGMOID, "task: classify, loss: binary_cross_entropy", SEQLSTM_CORRUPT_DATA,
+     "train.csv:4: the target -0.5 (row 3, column 1) is not from 0 to 1"},
+    {"a,y\n1,1\n3,2\n5,3\n", VALUES ", scale: standard", SIGMOID, "task: classify, loss: binary_cross_entropy",
+     SEQLSTM_CORRUPT_DATA, "train.csv:2: the target -1.22474 (row 1, column 1) is not from 0 to 1"},
     {"p good\nq bad\n", LINES, MODEL_TAG, "task: tag", SEQLSTM_INVALID_CONFIG,
      "train.txt: the data has one target per sequence, but the model has one output per step "
      "(`return_sequences: false` in the last recurrent layer)"},
@@ -38,6 +46,27 @@ static void what_does_not_fit_is_told(void **state)
         data_write("train.txt", cases[i].text);
         snprintf(message, sizeof message, "%s/%s", data_folder, cases[i].message);
         data_expect_failure(cases[i].data, cases[i].layers, cases[i].train, cases[i].status, message);
+    }
+}
+
+/* Outcomes may be anything from 0 to 1; scaled ones of another split also lie beyond. */
+static void outcomes_that_fit(void **state)
+{
+    (void)state;
+    data_write("train.csv", "a,y\n1,0\n3,0.25\n5,1\n");
+    data_write("valid.csv", "a,y\n1,0\n3,3\n");
+    for (int scaled = 0; scaled < 2; scaled++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_dataset *valid = NULL;
+        struct data_open o = data_open_train(scaled ? VALUES ", valid: {file: valid.csv}, scale: minmax"
+                                                    : VALUES ", valid: {file: valid.csv}",
+                                             SIGMOID, "task: classify, loss: binary_cross_entropy");
+        assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_VALID, o.state, &valid, &err),
+                         scaled ? SEQLSTM_OK : SEQLSTM_CORRUPT_DATA);
+        if (!scaled)
+            assert_non_null(strstr(err.message, "/valid.csv:3: the target 3 (row 2, column 1) is not from 0 to 1"));
+        sl_dataset_close(valid);
+        data_close(&o);
     }
 }
 
@@ -96,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_does_not_fit_is_told),
+        cmocka_unit_test(outcomes_that_fit),
         cmocka_unit_test(labels_that_training_lacks),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
