@@ -17,6 +17,20 @@ static const char model[] =
     "backends: [reference]\n"
     "dispatch: {pin: {pinned: reference:loops}}\n";
 
+/* Rows of both sides count. */
+static const char pairs[] =
+    "seqlstm: 1\n"
+    "seed: 1\n"
+    "data:\n"
+    "  train: {type: generator, name: addition, digits: 1, size: 20}\n"
+    "  batch_size: 3\n"
+    "model:\n"
+    "  encoder: [{type: embedding, dim: 2}, {type: lstm, name: reader, units: 3}]\n"
+    "  decoder: [{type: embedding, dim: 2}, "
+    "{type: lstm, units: 3, return_sequences: true, initial_state: reader}, {type: output, activation: softmax}]\n"
+    "train: {loss: cross_entropy, epochs: 1}\n"
+    "backends: [reference]\n";
+
 /* Longer in later batches. */
 static double a_ns(const struct fake_side *side)
 {
@@ -97,6 +111,9 @@ static void test_runs(void **state)
     show_run(session, "aa", "aa", SL_PHASE_TRAIN, 4);
     show_run(session, "bb", "ff", SL_PHASE_TRAIN, 4);
     show_run(session, "aa", "zz", SL_PHASE_TRAIN, 4);
+    sl_session_close(session);
+    session = fake_session(pairs);
+    show_run(session, "aa", "bb", SL_PHASE_TRAIN, 3);
     sl_session_close(session);
     golden_expect("reports/ab_runs.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
