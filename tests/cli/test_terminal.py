@@ -134,6 +134,41 @@ def test_narrow_line(t):
         expect(len(lines) >= 3 and all(re.search(shown, line) and 'update' not in line for line in lines[1:]), lines)
 
 
+def read_terminal(t, columns, *args):
+    """What a command writes to a terminal of this width."""
+    master, slave = pty.openpty()
+    fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+    process = t.start(*args, stdout=slave, env={'TERM': 'xterm'})
+    os.close(slave)
+    screen = b''
+    try:
+        while data := os.read(master, 65536):
+            screen += data
+    except OSError:
+        pass  # the end of a terminal
+    os.close(master)
+    expect(process.wait(20) == 0, args)
+    return screen.decode().replace('\r\n', '\n')
+
+
+def test_help_is_broken_between_words(t):
+    """Into lines that fit, of which each but the first begins where the help of flags does; and only where it must be."""
+    for command in ('run', 'conformance', 'serve'):
+        plain = t.run('help', command).text
+        head = plain[:plain.index('\nFlags\n')]
+        expect(read_terminal(t, 59, 'help', command) == plain, 'a terminal that is too narrow to break lines for')
+        for columns in (60, 79, 120):
+            shown = read_terminal(t, columns, 'help', command)
+            expect(shown.startswith(head), command)
+            lines = shown[len(head):].split('\n')
+            expect(shown.split() == plain.split(), f'{command}, {columns}: other words')
+            for line, after in zip(lines, lines[1:]):
+                expect(len(line.rstrip()) <= columns or ' ' not in line[30:].strip(), f'{columns} columns: {line!r}')
+                if after.startswith(' ' * 30):
+                    first = after.split()[0]
+                    expect(len(line.rstrip()) + 1 + len(first) > columns, f'{first!r} fits behind {line!r}, {columns} columns')
+
+
 def test_measuring_says_so(t):
     """Which backend is measured is shown where a line is redrawn, and then gone; not in a log."""
     t.write('m.yaml', harness.TINY)

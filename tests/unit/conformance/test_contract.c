@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -62,6 +63,8 @@ static seqlstm_status offend_device_info(struct seqlstm_instance *instance, uint
                                          struct seqlstm_device_info *info, struct seqlstm_error *err)
 {
     const bool is_long = info->struct_size > sizeof *info;
+    if (device == 1 && is("a question changes the umask"))
+        umask(umask(0) ^ 011);
     if (device == 1 && is("there is one device more"))
         device = 0;
     if (err && err->struct_size == 8) {
@@ -309,6 +312,37 @@ static void every_offender_against_the_contract_is_named(void **state)
     expect("dense:claim:R5I3O4:f32:flat", "an operation is refused", NULL); /* with a reason, it may be */
 }
 
+/* What a backend did to the process in one check is not held against the next one. */
+static void a_misdeed_is_that_of_its_check(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"contract:null_arguments", "contract:device_out_of_range",
+                                        "contract:null_arguments", "dense:bwd:R5I3O4:f32:flat"};
+    const struct sl_backend_builtin builtin = {"reference", offend_query};
+    const struct sl_conformance_request request = {.file = "reference",
+                                                   .builtins = &builtin,
+                                                   .builtin_count = 1,
+                                                   .reference = seqlstm_reference_query_v0,
+                                                   .cases = names,
+                                                   .case_count = 4};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_conformance_report *report = NULL;
+    fault = "a question changes the umask";
+    opens = 0;
+    if (sl_conformance_run(&request, &report, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    assert_int_equal(sl_conformance_report_get_size(report), 4);
+    for (uint32_t k = 0; k < 4; k++) {
+        const struct sl_check_result *result = &sl_conformance_report_get(report, k)->check;
+        const bool offends = strcmp(sl_conformance_report_get(report, k)->name, "contract:device_out_of_range") == 0;
+        if (result->verdict != (offends ? SL_VERDICT_FAIL : SL_VERDICT_PASS) ||
+            (strstr(result->detail, "its device_info changed the mask of file permissions") != NULL) != offends)
+            fail_msg("%s: %s '%s'", sl_conformance_report_get(report, k)->name, sl_verdict_name(result->verdict),
+                     result->detail);
+    }
+    sl_conformance_report_destroy(report);
+}
+
 static void bounds_of_every_operation_are_tried(void **state)
 {
     (void)state;
@@ -454,6 +488,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_offender_against_the_contract_is_named),
+        cmocka_unit_test(a_misdeed_is_that_of_its_check),
         cmocka_unit_test(bounds_of_every_operation_are_tried),
         cmocka_unit_test(every_field_of_a_descriptor_is_tried),
         cmocka_unit_test(what_a_recorder_tells_is_checked_in_each_recording),
