@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A device whose n-th call fails, and the same for memory of the host: from the making of an executor to its second
- * step, with a batch that is staged, states that are carried and, in turn, a profile. Either the error reaches the
- * caller, or everything is as without it; what was taken of the device is given back. The device is the reference in
- * memory of its own, so that a copy which was not made shows. */
+/* A device whose n-th call fails, and the same for memory of the host: from the making of an executor to its fourth
+ * step, with a batch that is staged, states that are carried and, in turn, a profile, captures and calls on the host.
+ * Either the error reaches the caller, or everything is as without it; what was taken of the device is given back. The
+ * device is the reference in memory of its own, so that a copy which was not made shows. */
 #include "exec_world.h"
 
 #include <seqlstm/ext/draft/memory.h>
@@ -11,7 +11,7 @@
 #include "exec/params/params_mirror.h"
 #include "oom.h"
 
-enum { B = 3, STEPS = 5, ROWS = 9, V = 6, TRIES_MOST = 20000 };
+enum { B = 3, STEPS = 5, ROWS = 9, V = 6, STEPS_MADE = 4, TRIES_MOST = 20000 };
 
 static const char data[] = "seqlstm: 1\ndata: {type: text, train: {file: a}, tokenizer: {type: char},"
                            " batching: {unit: stream, bptt: 5}}\n";
@@ -32,7 +32,8 @@ static int blocks, streams, events; /* that are there */
 static int fails_at = -1;           /* the number of the call that fails; below 0: none, or it has failed */
 static double now_ns;
 static bool is_full;
-static uint64_t card_bytes; /* 0: it does not say */
+static bool offers_captures; /* and then is not able to make one */
+static uint64_t card_bytes;  /* 0: it does not say */
 
 static seqlstm_status give(struct seqlstm_error *err)
 {
@@ -144,6 +145,62 @@ static seqlstm_status describe_device(struct seqlstm_instance *instance, uint32_
     return SEQLSTM_OK;
 }
 
+/* The host waits for all it asks for. */
+static seqlstm_status wait_event(struct seqlstm_instance *instance, uint32_t device, void *event, void *stream,
+                                 struct seqlstm_error *err)
+{
+    (void)stream;
+    return finish(instance, device, event, err);
+}
+
+static seqlstm_status begin_capture(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                    struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)stream;
+    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "no captures today");
+}
+
+static seqlstm_status end_capture(struct seqlstm_instance *instance, uint32_t device, void *stream, void **out_capture,
+                                  struct seqlstm_error *err)
+{
+    *out_capture = NULL;
+    return begin_capture(instance, device, stream, err);
+}
+
+static seqlstm_status launch_capture(struct seqlstm_instance *instance, uint32_t device, void *capture, void *stream,
+                                     struct seqlstm_error *err)
+{
+    (void)capture;
+    return begin_capture(instance, device, stream, err);
+}
+
+static void destroy_capture(struct seqlstm_instance *instance, uint32_t device, void *capture)
+{
+    (void)instance, (void)device, (void)capture;
+}
+
+static seqlstm_status pass_frame(struct seqlstm_instance *instance, uint32_t device, void *stream,
+                                 const struct seqlstm_frame *frame, struct seqlstm_error *err)
+{
+    (void)frame;
+    return begin_capture(instance, device, stream, err);
+}
+
+static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const seqlstm_status status = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_sizes(op, sizes, err);
+    sizes->capture = SEQLSTM_CAPTURE_ANY_SHAPE;
+    sizes->packed_bytes = 64;
+    return status;
+}
+
+static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
+                           const struct seqlstm_step *step, struct seqlstm_error *err)
+{
+    (void)op, (void)queue, (void)slots, (void)packed, (void)step;
+    return give(err);
+}
+
 static const struct seqlstm_backend *query(uint32_t host_minor)
 {
     static const struct seqlstm_memory memory = {
@@ -156,12 +213,65 @@ static const struct seqlstm_backend *query(uint32_t host_minor)
                                                        .event_destroy = destroy_event,
                                                        .event_record = record_event,
                                                        .event_elapsed = get_elapsed};
+    static struct seqlstm_streams with_captures;
     static struct seqlstm_backend table;
+    with_captures = own_streams;
+    with_captures.event_wait = wait_event;
+    with_captures.event_synchronize = finish;
+    with_captures.capture_begin = begin_capture;
+    with_captures.capture_end = end_capture;
+    with_captures.capture_launch = launch_capture;
+    with_captures.capture_destroy = destroy_capture;
+    with_captures.frame_begin = with_captures.frame_end = pass_frame;
     table = *seqlstm_reference_query_v0(host_minor);
     table.device_info = describe_device;
     table.memory = &memory;
-    table.streams = &own_streams;
+    table.streams = offers_captures ? &with_captures : &own_streams;
+    table.op_sizes = size;
+    table.weights_pack = pack;
     return &table;
+}
+
+static const struct seqlstm_backend *query_host(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.id = "beside";
+    return &table;
+}
+
+/* Where the calls run; with CAPTURES the card is asked for some, which it refuses; with SPREAD every other call runs on
+ * the host, with SPREAD_TOO those between. */
+enum way { ALONE, CAPTURES, SPREAD, SPREAD_TOO };
+
+/* A plan of the world for this, with the registry that it needs. */
+static void spread(struct world *w, int first)
+{
+    static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "beside"}};
+    static const struct sl_backend_builtin builtins[] = {{"reference", query}, {"beside", query_host}};
+    const struct sl_registry_request registry = {
+        .entries = entries, .entry_count = 2, .builtins = builtins, .builtin_count = 2, .only_folders = true};
+    struct sl_plan_choice choices[16];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_plan *plan;
+    assert_true(w->plan->call_count > 4 && w->plan->call_count <= 16);
+    for (int32_t c = 0; c < w->plan->call_count; c++)
+        choices[c] = (struct sl_plan_choice){w->plan->calls[c].node->name, entries[(c + first) % 2].name,
+                                             w->plan->calls[c].variant, SL_PHASE_TRAIN};
+    struct sl_registry *both;
+    ok(sl_registry_create(&registry, &both, &err), &err);
+    const struct sl_plan_request request = {.graph = w->graph,
+                                            .registry = both,
+                                            .optimizer_states = 2,
+                                            .stored = choices,
+                                            .stored_count = w->plan->call_count};
+    ok(sl_plan_create(&request, &plan, &err), &err);
+    sl_params_destroy(w->params);
+    sl_plan_destroy(w->plan);
+    sl_registry_destroy(w->registry);
+    w->params = NULL;
+    w->plan = plan;
+    w->registry = both;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -189,9 +299,9 @@ static struct sl_batch *make_batch(uint64_t ordinal)
     return batch;
 }
 
-/* What the caller sees of two steps, and of what watches them and follows. */
+/* What the caller sees of the steps, and of what watches them and follows. */
 struct seen {
-    double loss[2], squares[2], watched;
+    double loss[STEPS_MADE], squares[STEPS_MADE], watched;
     _Alignas(64) float sums[2][64];
     bool is_clear;
     float states[3 * 16 * B], output[ROWS * V];
@@ -237,12 +347,13 @@ static seqlstm_status go_on(struct sl_exec *exec, struct sl_params *params, stru
 static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params, struct sl_batch *const batches[2],
                                  struct seen *seen, struct seqlstm_error *err)
 {
-    for (uint64_t k = 0; k < 2; k++) {
+    for (uint64_t k = 0; k < STEPS_MADE; k++) {
         const struct sl_exec_update update = {.count = k + 1, .learning_rate = 0.1};
-        const struct sl_exec_step step = {.normaliser = 1, .update = &update, .next = k == 0 ? batches[1] : NULL};
+        const struct sl_exec_step step = {
+            .normaliser = 1, .update = &update, .accumulate = k == 3, .next = k == 0 ? batches[1] : NULL};
         struct sl_exec_result result;
         sl_exec_watch(exec, k == 1 ? watch : NULL, seen);
-        SEQLSTM_TRY(sl_exec_run(exec, batches[k], &step, &result, err));
+        SEQLSTM_TRY(sl_exec_run(exec, batches[k > 0], &step, &result, err));
         seen->loss[k] = result.loss_sum;
         seen->squares[k] = result.squares;
     }
@@ -258,7 +369,9 @@ static seqlstm_status make_steps(struct sl_exec *exec, struct sl_params *params,
     return go_on(exec, params, seen, err);
 }
 
-static bool ends_first; /* the executor, before the profile */
+static bool ends_first;   /* the executor, before the profile */
+static bool armed;        /* a call of the device fails */
+static char refusal[256]; /* of the last executor's captures */
 
 /* With parameters of its own; everything is closed again. */
 static seqlstm_status live(const struct world *w, struct sl_batch *const batches[2], bool profiles, struct seen *seen,
@@ -274,10 +387,13 @@ static seqlstm_status live(const struct world *w, struct sl_batch *const batches
     const struct sl_exec_request request = {.plan = w->plan, .params = params, .seed = 5};
     if (status == SEQLSTM_OK)
         status = sl_exec_create(&request, &exec, err);
+    if (status == SEQLSTM_OK && armed && fails_at < 0)
+        fail_msg("an executor was made although a call of the device failed");
     if (status == SEQLSTM_OK && profiles)
         status = sl_trace_start(SL_TRACE_CALLS, 1000, err);
     if (status == SEQLSTM_OK)
         status = make_steps(exec, params, batches, seen, err);
+    snprintf(refusal, sizeof refusal, "%s", exec ? sl_exec_get_captures(exec)->refusal : "");
     if (!ends_first)
         sl_trace_stop(&trace);
     sl_exec_destroy(exec);
@@ -288,17 +404,23 @@ static seqlstm_status live(const struct world *w, struct sl_batch *const batches
     return status;
 }
 
-static void fail_once(bool profiles, bool device)
+static void fail_once(enum way way, bool profiles, bool device)
 {
     struct sl_batch *const batches[] = {make_batch(0), make_batch(1)};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static struct seen expected, seen;
     struct world w;
     world_query = query;
+    offers_captures = way == CAPTURES;
     open_world(&w, data, layers, &facts, true);
     sl_exec_destroy(w.exec);
     w.exec = NULL;
+    if (way >= SPREAD)
+        spread(&w, way == SPREAD_TOO);
+    armed = false;
     ok(live(&w, batches, false, &expected, &err), &err);
+    assert_string_equal(refusal, way == CAPTURES ? "no captures today" : "");
+    armed = device;
     assert_true(expected.is_clear && expected.sums[0][31] == 31.5f && expected.sums[1][63] == 63.5f);
     const int before[] = {blocks, streams, events};
     int failures = 0, n = 1;
@@ -325,8 +447,10 @@ static void fail_once(bool profiles, bool device)
                      events - before[2]);
     }
     assert_true(failures > 40);
+    armed = false;
     close_world(&w);
     world_query = seqlstm_reference_query_v0;
+    offers_captures = false;
     assert_int_equal(blocks, 0);
     assert_int_equal(streams, 0);
     assert_int_equal(events, 0);
@@ -337,7 +461,8 @@ static void fail_once(bool profiles, bool device)
 static void a_call_of_the_device_fails(void **state)
 {
     (void)state;
-    fail_once(false, true);
+    for (enum way way = ALONE; way <= SPREAD_TOO; way++)
+        fail_once(way, false, true);
 }
 
 static void a_call_of_the_device_fails_in_a_profile(void **state)
@@ -345,7 +470,7 @@ static void a_call_of_the_device_fails_in_a_profile(void **state)
     (void)state;
     for (int first = 0; first < 2; first++) {
         ends_first = first;
-        fail_once(true, true);
+        fail_once(ALONE, true, true);
     }
     ends_first = false;
 }
@@ -353,8 +478,9 @@ static void a_call_of_the_device_fails_in_a_profile(void **state)
 static void the_host_has_no_memory(void **state)
 {
     (void)state;
-    fail_once(false, false);
-    fail_once(true, false);
+    for (enum way way = ALONE; way <= SPREAD_TOO; way++)
+        fail_once(way, false, false);
+    fail_once(ALONE, true, false);
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -391,9 +517,11 @@ static void a_full_card_says_which_batch_fits(void **state)
         card_bytes = 0;
         open_world(&w, data, layers, &facts, true);
         const struct sl_plan_memory *memory = &w.plan->memory;
-        const double fixed = (double)(memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes),
-                     varying = (double)(memory->activations_bytes + memory->workspace_bytes + memory->batches_bytes);
-        assert_int_equal(w.plan->packed_bytes, 0);
+        const double fixed = (double)(memory->weights_bytes + memory->gradients_bytes + memory->optimizer_bytes +
+                                      w.plan->packed_bytes),
+                     varying = (double)(memory->activations_bytes + memory->workspace_bytes - w.plan->packed_bytes +
+                                        memory->batches_bytes);
+        assert_true(w.plan->packed_bytes > 0);
         expect_message(&w, "no memory for the activations (card:0): the plan needs 0 MB");
         close_world(&w);
         card_bytes =
