@@ -45,10 +45,7 @@ static bool writes(const struct sl_session *session)
 /* A run that has final weights but no checkpoint was not trained here: its weights were imported. */
 static seqlstm_status refuse_imported(const struct sl_session *session, struct seqlstm_error *err)
 {
-    char *path = sl_path_join(session->folder, "final.safetensors");
-    bool has_weights = path && sl_file_exists(path);
-    free(path);
-    if (!has_weights)
+    if (!sl_file_is_in(session->folder, "final.safetensors"))
         return SEQLSTM_OK;
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
                  "%s holds imported weights: there is nothing to resume; a run with `train: {init_from: %s}` trains on",

@@ -81,13 +81,14 @@ static void remove_files(const char *folder)
     }
 }
 
-/* Of the run that the session wrote before. */
+/* The session has no run any more. */
 static void leave_folder(struct sl_session *session)
 {
     sl_file_lock_release(session->lock);
-    session->lock = NULL;
     free(session->made);
     free(session->folder);
+    session->lock = NULL;
+    session->made = session->folder = NULL;
 }
 
 /* The folder and those above it that were made for it, as long as they are empty. */
@@ -115,7 +116,7 @@ seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_er
             *err = why;
         return status;
     }
-    leave_folder(session);
+    leave_folder(session); /* of the run that it wrote before */
     session->made = made;
     session->folder = folder;
     status = sl_run_lock_take(session, err);
@@ -126,8 +127,7 @@ seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_er
     if (status != SEQLSTM_OK) {
         if (session->lock == NULL && session->made[0] != '\0')
             remove_folders(session->folder, session->made);
-        free(session->made);
-        session->made = NULL;
+        leave_folder(session);
         return status;
     }
     remove_files(session->folder); /* of a run that was killed before it had a configuration */
@@ -145,6 +145,5 @@ void sl_new_folder_discard(struct sl_session *session)
     session->lock = NULL;
     if (session->made[0] != '\0')
         remove_folders(session->folder, session->made);
-    free(session->made);
-    session->made = NULL;
+    leave_folder(session); /* another training begins anew */
 }

@@ -11,7 +11,8 @@ struct sl_session;
  * the run is not UTF-8, which no file of the run could hold: nothing is made then; adds a finding. */
 seqlstm_status sl_new_folder_begin(struct sl_session *session, struct seqlstm_error *err);
 
-/* Removes what was made since, the folders above it too. Does nothing for a saved run. */
+/* Removes what was made since, the folders above it too: the session has no folder then. Does nothing for a saved run.
+ */
 void sl_new_folder_discard(struct sl_session *session);
 
 #endif

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -208,6 +210,84 @@ static void what_is_opened_is_closed(void **state)
     assert_int_equal(descriptors_count(), before);
 }
 
+/* Where no descriptor is left for data in memory, that is what the message says, of whichever file. */
+static void without_descriptors_nothing_is_opened(void **state)
+{
+    (void)state;
+    static const struct seqlstm_file files[] = {{"train.csv", "a,y\n1,2\n", 8}, {"valid.csv", "", 0}};
+    const int before = descriptors_count(), next = dup(0);
+    struct rlimit limit;
+    assert_true(next >= 0 && close(next) == 0 && getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlim_t usual = limit.rlim_cur;
+    write_model("mse");
+    for (int k = 0; k < 2; k++) {
+        struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_session *session = NULL;
+        char expected[120];
+        options.files = files;
+        options.file_count = 2;
+        limit.rlim_cur = (rlim_t)(next + k);
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        const seqlstm_status status = seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err);
+        limit.rlim_cur = usual;
+        assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+        assert_int_equal(status, SEQLSTM_IO);
+        snprintf(expected, sizeof expected, "cannot make a file in memory for `memory:%s`: Too many open files",
+                 files[k].name);
+        assert_string_equal(err.message, expected);
+        assert_int_equal(descriptors_count(), before);
+    }
+}
+
+/* The place of an error is not that of a warning before it. */
+static void an_error_has_its_own_place(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "seqlstm: 1\ndata:\n  type: csv\n  train: {file: train.csv}\n  inputs: [load, hour]\n  targets: [load]\n"
+        "model: [{type: dense, units: from_target}]\ntrain: {loss: mse, epochs: 1, batch: 3}\n";
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    assert_int_equal(seqlstm_open_text("own.yaml", text, sizeof text - 1, NULL, &session, &err),
+                     SEQLSTM_INVALID_CONFIG);
+    const char *warned = strstr(err.message, "warning[W0302]"), *failed = strstr(err.message, "error[E0203]");
+    assert_true(warned && failed && warned < failed);
+    assert_string_equal(err.where, "own.yaml:8:31");
+}
+
+/* What a call has found does not come again with the next error of the session. */
+static void an_error_is_told_once(void **state)
+{
+    (void)state;
+    struct seqlstm_options options = SEQLSTM_OPTIONS_INIT;
+    struct seqlstm_error first = SEQLSTM_ERROR_INIT, again = SEQLSTM_ERROR_INIT, other = SEQLSTM_ERROR_INIT;
+    struct seqlstm_session *session = NULL;
+    char out[256];
+    int32_t count;
+    snprintf(out, sizeof out, "%s", scratch_path("once"));
+    options.out_dir = out;
+    FILE *file = fopen(scratch_path("train.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "id,a,b,z\n0,1,2,3\n");
+    fclose(file);
+    write_model("mse");
+    ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &first), &first);
+    const seqlstm_status status = seqlstm_train(session, NULL, NULL, &first);
+    assert_true(status != SEQLSTM_OK && strncmp(first.message, "error[", 6) == 0);
+    assert_true(access(out, F_OK) != 0 && seqlstm_get_folder(session) == NULL); /* it is taken back */
+    assert_int_equal(seqlstm_train(session, NULL, NULL, &again), status);
+    assert_string_equal(again.message, first.message);
+    assert_string_equal(again.where, first.where);
+    assert_int_equal(seqlstm_evaluate(session, "none", NULL, 0, &count, &other), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(other.message, "no split `none`, expected train, valid or test");
+    assert_string_equal(seqlstm_find_error_code(&other), "E0602");
+    write_file("train.csv", true);
+    ok(seqlstm_train(session, NULL, NULL, &other), &other); /* and it may go on */
+    assert_string_equal(seqlstm_get_folder(session), out);
+    seqlstm_close(session);
+}
+
 /* A name with an escape sequence reaches neither the message nor the place as it is. */
 static void texts_are_fit_for_a_terminal(void **state)
 {
@@ -230,9 +310,14 @@ static void texts_are_fit_for_a_terminal(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_and_file_predict_the_same), cmocka_unit_test(divergence_is_an_error),
-        cmocka_unit_test(what_is_opened_is_closed),         cmocka_unit_test(texts_are_fit_for_a_terminal),
+        cmocka_unit_test(memory_and_file_predict_the_same),
+        cmocka_unit_test(divergence_is_an_error),
+        cmocka_unit_test(what_is_opened_is_closed),
+        cmocka_unit_test(texts_are_fit_for_a_terminal),
         cmocka_unit_test(messages_are_fit_for_a_terminal),
+        cmocka_unit_test(an_error_has_its_own_place),
+        cmocka_unit_test(an_error_is_told_once),
+        cmocka_unit_test(without_descriptors_nothing_is_opened),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
