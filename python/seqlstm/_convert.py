@@ -95,9 +95,11 @@ def from_torch(module: Any, folder: Any = None) -> _run.Run:
     given = torch.from_numpy(x).to(first.device, first.dtype)
     was_training = module.training
     module.eval()
-    with torch.no_grad():
-        output = module(given if module.batch_first else given.transpose(0, 1))[0]
-    module.train(was_training)
+    try:
+        with torch.no_grad():
+            output = module(given if module.batch_first else given.transpose(0, 1))[0]
+    finally:
+        module.train(was_training)
     _compare(run, (output if module.batch_first else output.transpose(0, 1)).cpu().float().numpy(), x)
     return run
 

@@ -171,6 +171,17 @@ class Torch(unittest.TestCase):
         self.assertFalse(module.training)
         self.assertEqual(list(run.layers), ['rnn'])
 
+    def test_a_module_that_raises_is_as_it_was(self):
+        class Broken(LSTM):
+            def __call__(self, given):
+                raise RuntimeError('out of memory')
+        for training in (True, False):
+            module = Broken(2, 3)
+            module.training = training
+            with self.assertRaisesRegex(RuntimeError, 'out of memory'):
+                seqlstm.from_torch(module)
+            self.assertIs(module.training, training)
+
     def test_what_is_refused(self):
         with self.assertRaisesRegex(seqlstm.UnsupportedError, 'Tensor is no torch.nn.LSTM, GRU or RNN'):
             seqlstm.from_torch(Tensor([1]))
