@@ -49,6 +49,39 @@ static void what_does_not_fit_is_told(void **state)
     }
 }
 
+/* Of whole numbers by number, of others by bytes; of the same number, such as 7 and 07, by bytes, too. */
+static int compare_labels(const void *a, const void *b)
+{
+    const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+    return atoi(x) != atoi(y) ? (atoi(x) > atoi(y)) - (atoi(x) < atoi(y)) : strcmp(x, y);
+}
+
+static void classes_have_their_order(void **state)
+{
+    (void)state;
+    static const char *const labels[] = {"9", "-12", "100", "3",  "-3",   "07", "1000",
+                                         "7", "12",  "0",   "99", "-100", "+5"};
+    enum { COUNT = sizeof labels / sizeof *labels };
+    for (int begin = 0; begin < COUNT; begin++)
+        for (int count = 2; count <= COUNT; count++) {
+            const char *sorted[COUNT];
+            struct sl_buf text = {0};
+            for (int k = 0; k < count; k++) {
+                sorted[k] = labels[(begin + 5 * k) % COUNT];
+                sl_buf_printf(&text, "%s a\n", sorted[k]);
+            }
+            data_write("train.txt", sl_buf_text(&text));
+            sl_buf_deinit(&text);
+            qsort(sorted, (size_t)count, sizeof *sorted, compare_labels);
+            struct data_open o = data_open_train(LINES, MODEL_CLASSIFY, "task: classify");
+            const struct sl_vocabulary *classes = sl_data_state_find_classes(o.state);
+            assert_int_equal(sl_vocabulary_get_size(classes), count);
+            for (int k = 0; k < count; k++)
+                assert_string_equal(sl_vocabulary_get_text(classes, k, NULL), sorted[k]);
+            data_close(&o);
+        }
+}
+
 /* Outcomes may be anything from 0 to 1; scaled ones of another split also lie beyond. */
 static void outcomes_that_fit(void **state)
 {
@@ -121,12 +154,33 @@ static void labels_that_training_lacks(void **state)
     }
 }
 
+/* Values of an array are read from its file while it is trained on: the message names that file, not another. */
+static void an_array_that_is_cut_short(void **state)
+{
+    (void)state;
+    char path[160];
+    float x[4096] = {1};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = NULL;
+    write_npy("x.npy", "<f4", "(4096, 1)", x, sizeof x);
+    write_npy("y.npy", "<f4", "(4096, 1)", x, sizeof x);
+    struct data_open o = data_open_train(NPY ", batch_size: 4096", MODEL_DENSE, "loss: mse");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    snprintf(path, sizeof path, "%s/x.npy", data_folder);
+    assert_int_equal(truncate(path, NPY_HEADER), 0);
+    assert_int_equal(sl_batcher_next(batcher, &batch, &err), SEQLSTM_CORRUPT_DATA);
+    assert_null(batch);
+    assert_memory_equal(err.message, path, strlen(path));
+    sl_batcher_close(batcher);
+    data_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_does_not_fit_is_told),
-        cmocka_unit_test(outcomes_that_fit),
-        cmocka_unit_test(labels_that_training_lacks),
+        cmocka_unit_test(what_does_not_fit_is_told),  cmocka_unit_test(classes_have_their_order),
+        cmocka_unit_test(outcomes_that_fit),          cmocka_unit_test(labels_that_training_lacks),
+        cmocka_unit_test(an_array_that_is_cut_short),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

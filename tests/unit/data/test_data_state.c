@@ -93,6 +93,43 @@ static void test_characters(void **state)
     data_close(&o);
 }
 
+/* What the two sides do not share comes back on its own side. */
+static void test_sides_of_a_state(void **state)
+{
+    (void)state;
+    static const char *const sides[] = {"whitespace, lowercase: true", "whitespace", "char", "word, lowercase: true"};
+    data_write("a.txt", "Tap pat\nJog, log\n");
+    data_write("b.txt", "EMU tap emu\npat jog log\n");
+    for (size_t t = 0; t < 4; t++)
+        for (size_t s = 0; s < 4; s++) {
+            char data[300];
+            snprintf(data, sizeof data,
+                     "type: lines, train: {source: a.txt, target: b.txt}, batch_size: 2, tokenizer: {type: %s}, "
+                     "source_tokenizer: {type: %s}",
+                     sides[t], sides[s]);
+            struct data_open o = data_open_train(data, MODEL_PAIRS, PAIRS);
+            struct sl_data_state *copy = reread(o.state);
+            struct sl_input_request request = {.data = "Jog, TAP\n", .data_bytes = 9};
+            const struct sl_data_state *both[2] = {o.state, copy};
+            struct sl_batch *batch[2];
+            for (int k = 0; k < 2; k++) {
+                struct sl_dataset *input = NULL;
+                assert_int_equal(sl_dataset_open_input(o.model, both[k], &request, &input, NULL), SEQLSTM_OK);
+                struct sl_batcher *batcher = data_batcher(input, SL_BATCHING_PREDICT, 1, 0, 0);
+                batch[k] = data_next(batcher);
+                sl_batcher_close(batcher);
+                sl_dataset_close(input);
+            }
+            assert_int_equal(batch[0]->source.axis.rows, batch[1]->source.axis.rows);
+            assert_memory_equal(batch[0]->source.input.ids, batch[1]->source.input.ids,
+                                (size_t)batch[0]->source.axis.rows * 4);
+            for (int k = 0; k < 2; k++)
+                sl_batch_destroy(batch[k]);
+            sl_data_state_destroy(copy);
+            data_close(&o);
+        }
+}
+
 /* Doubles come back with the same bits. */
 static void test_scaled_state(void **state)
 {
@@ -393,10 +430,10 @@ static void test_fingerprints(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text_state),     cmocka_unit_test(test_characters),
-        cmocka_unit_test(test_scaled_state),   cmocka_unit_test(test_broken_states),
-        cmocka_unit_test(test_changed_states), cmocka_unit_test(test_binary_label),
-        cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_text_state),       cmocka_unit_test(test_characters),
+        cmocka_unit_test(test_sides_of_a_state), cmocka_unit_test(test_scaled_state),
+        cmocka_unit_test(test_broken_states),    cmocka_unit_test(test_changed_states),
+        cmocka_unit_test(test_binary_label),     cmocka_unit_test(test_fingerprints),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -57,6 +57,28 @@ static void test_same_batches(void **state)
     data_close(&o);
 }
 
+/* A queue holds 0 to 64 batches. */
+static void test_depths(void **state)
+{
+    (void)state;
+    struct data_open o = open_data();
+    for (int depth = -1; depth <= 65; depth++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_prefetch *prefetch = NULL;
+        struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 1, 0, 0);
+        const bool fits = depth >= 0 && depth <= 64;
+        assert_int_equal(sl_prefetch_create(batcher, depth, &prefetch, &err),
+                         fits ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+        assert_true(fits || strstr(err.message, "expected 0 to 64"));
+        if (fits) {
+            sl_batch_destroy(next(prefetch));
+            sl_prefetch_destroy(prefetch);
+        }
+        sl_batcher_close(batcher);
+    }
+    data_close(&o);
+}
+
 /* It begins where the batcher is. */
 static void test_position(void **state)
 {
@@ -208,8 +230,9 @@ static void test_waits_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_batches), cmocka_unit_test(test_position), cmocka_unit_test(test_early_end),
-        cmocka_unit_test(test_failure),      cmocka_unit_test(test_signals),  cmocka_unit_test(test_waits_add_up),
+        cmocka_unit_test(test_same_batches), cmocka_unit_test(test_depths),  cmocka_unit_test(test_position),
+        cmocka_unit_test(test_early_end),    cmocka_unit_test(test_failure), cmocka_unit_test(test_signals),
+        cmocka_unit_test(test_waits_add_up),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

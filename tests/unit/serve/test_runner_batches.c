@@ -240,6 +240,43 @@ static struct sl_job *make_text(struct scene *scene, struct seqlstm_http_request
 static const struct sl_served_model language = {
     .reads_ids = true, .reads_steps = true, .gives_steps = true, .streams = true, .continues = true};
 
+/* Of texts that are sent in parts, as they are written. */
+static bool reads_slowly;
+
+bool __wrap_sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k);
+
+bool __wrap_sl_job_send_part(struct sl_serving *serving, struct sl_job *job, int64_t k)
+{
+    (void)serving;
+    tell("part of %d, choice %d\n", job->request->count, (int)k);
+    return !reads_slowly;
+}
+
+/* Each token is sent as one of its choice; a client that does not read is not written for. */
+static void parts_are_those_of_their_choice(void **state)
+{
+    (void)state;
+    struct seqlstm_http_request all[] = {JOB(1, 1, 1), JOB(1, 1)};
+    struct scene scene;
+    begin(&scene, language, SL_BATCHING_STEPS, false);
+    struct sl_job *job = make_text(&scene, &all[0], 1);
+    job->completion->in_parts = true;
+    sl_runner_add(&scene.runner, job);
+    for (int k = 0; k < 3; k++)
+        sl_runner_run(&scene.runner);
+    expect_story("chunks 1 last 1 last 1 last\npart of 3, choice 0\npart of 3, choice 1\npart of 3, choice 2\n"
+                 "chunks 1 last 1 last\npart of 3, choice 1\npart of 3, choice 2\n"
+                 "chunks 1 last\npart of 3, choice 2\nanswer of 3\n");
+    job = make_text(&scene, &all[1], 5);
+    job->completion->in_parts = reads_slowly = true;
+    sl_runner_add(&scene.runner, job);
+    sl_runner_run(&scene.runner);
+    reads_slowly = false;
+    assert_int_equal(all[1].status, 499);
+    assert_string_equal(all[1].message, "the client reads too slowly");
+    end(&scene);
+}
+
 /* Prompts are read in chunks, of which the last row alone is wanted, beside tokens that are written one by one. */
 static void texts_are_written_token_by_token(void **state)
 {
@@ -394,6 +431,7 @@ int main(void)
         cmocka_unit_test(times_are_means),
         cmocka_unit_test(the_next_batch_is_chosen_from_all),
         cmocka_unit_test(texts_are_written_token_by_token),
+        cmocka_unit_test(parts_are_those_of_their_choice),
         cmocka_unit_test(texts_fail_with_their_own_reason),
         cmocka_unit_test(padding_ends_with_the_last_text),
         cmocka_unit_test(prompts_are_padded),
