@@ -208,9 +208,17 @@ static void other_operations(void **state)
     d.attention.value = 4; /* shared */
     assert_int_equal(sl_op_desc_check(&d.head, NULL), SEQLSTM_INVALID_ARGUMENT);
 
-    d = (union seqlstm_any_desc){.vector = {.head = head(SEQLSTM_OP_VECTOR), .kind = SEQLSTM_KIND_VECTOR_SCALE}};
-    sign(&d);
-    assert_slot(SEQLSTM_SLOT_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
+    for (uint32_t kind = SEQLSTM_KIND_VECTOR_FILL; kind <= SEQLSTM_KIND_VECTOR_COPY; kind++) {
+        const bool alone =
+            kind == SEQLSTM_KIND_VECTOR_FILL || kind == SEQLSTM_KIND_VECTOR_SCALE || kind == SEQLSTM_KIND_VECTOR_CLAMP;
+        d = (union seqlstm_any_desc){.vector = {.head = head(SEQLSTM_OP_VECTOR), .kind = kind}};
+        sign(&d);
+        assert_slot(SEQLSTM_SLOT_VECTOR_Y, "y", SL_SLOT_INOUT, SL_SLOT_ON_ROWS, 0, 1);
+        if (alone)
+            assert_slot(SEQLSTM_SLOT_VECTOR_X, "x", SL_SLOT_ABSENT, 0, 0, 0);
+        else
+            assert_slot(SEQLSTM_SLOT_VECTOR_X, "x", SL_SLOT_CONST, SL_SLOT_ON_ROWS, 0, 1);
+    }
 }
 
 static void capacity_is_respected(void **state)

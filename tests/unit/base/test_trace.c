@@ -96,6 +96,15 @@ static void test_full(void **state)
     sl_trace_stop(&trace);
     assert_int_equal(trace.tracks[0].count, 3);
     assert_int_equal(trace.tracks[0].dropped, 2);
+    assert_null(trace.counts);
+    sl_trace_deinit(&trace);
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 3, NULL), SEQLSTM_OK);
+    for (int k = 0; k < SL_TRACE_COUNTS + 2; k++)
+        sl_trace_add_count("watts", k, 2 * k);
+    sl_trace_stop(&trace);
+    assert_int_equal(trace.count_count, SL_TRACE_COUNTS);
+    for (int k = 0; k < SL_TRACE_COUNTS; k++)
+        assert_true(trace.counts[k].time_ns == k && trace.counts[k].value == 2 * k);
     sl_trace_deinit(&trace);
 }
 

@@ -222,6 +222,7 @@ static void memory_that_is_kept_is_counted(void **state)
     plain_reset();
     struct sl_registry *registry =
         plain_load((struct sl_registry_request){.log = &log}, (struct sl_registry_entry){.device = 0});
+    assert_int_equal(plain.host->struct_size, sizeof *plain.host);
     void *first = plain.host->allocate(plain.host->context, 300), *last = plain.host->allocate(plain.host->context, 70);
     assert_true(first && last && first != last);
     assert_int_equal(sl_backend_get_live_bytes(sl_registry_get_backend(registry, 0)), 370);

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -71,7 +72,7 @@ static void open_plugins(bool arena)
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     static const struct seqlstm_setting settings[] = {{"threads", "1"}};
     char path[600];
-    const char *folders[] = {scratch_folder, "/no/such/folder"};
+    const char *folders[] = {scratch_folder, "/no/such/folder", scratch_path("more")};
     snprintf(path, sizeof path, "%s/libseqlstm_backend_fake-a.so", scratch_folder);
     const struct sl_registry_entry entries[] = {{.name = path, .origin = "m.yaml:2:3"},
                                                 {.name = "fake-b", .require = true},
@@ -83,7 +84,7 @@ static void open_plugins(bool arena)
                                                 .builtins = builtins,
                                                 .builtin_count = 1,
                                                 .folders = folders,
-                                                .folder_count = 2,
+                                                .folder_count = 3,
                                                 .only_folders = true,
                                                 .all_backends = true,
                                                 .all_builtins = true,
@@ -150,16 +151,22 @@ static void open_connections(bool arena)
 
 static void open_nothing(bool arena)
 {
-    static const char *const folders[] = {"/no/such/folder"};
+    const char *const folders[] = {"/no/such/folder", scratch_folder};
     struct sl_connection_request request = {
-        .folders = folders, .folder_count = 1, .ranks = 2, .job = "a-job", .timeout_ns = 1000};
-    static const char *const names[] = {"nothing", "/no/such/file.so"};
+        .folders = folders, .folder_count = 2, .ranks = 2, .job = "a-job", .timeout_ns = 1000};
+    static const char *const names[] = {"nothing", "/no/such/file.so", "other"};
     static const char *const reasons[] = {
         "the collectives nothing cannot be used: there is no file libseqlstm_collectives_nothing.so in any of the ",
-        "the collectives /no/such/file.so cannot be used: /no/such/file.so: No such file or directory"};
-    for (int k = 0; k < 2; k++) {
+        "the collectives /no/such/file.so cannot be used: /no/such/file.so: No such file or directory",
+        "the collectives other cannot be used: the file is named after other but says that it is comm-shm"};
+    static const seqlstm_status expected[] = {SEQLSTM_NOT_FOUND, SEQLSTM_NOT_FOUND, SEQLSTM_UNAVAILABLE};
+    for (int k = 0; k < 3; k++) {
+        struct seqlstm_error whole = SEQLSTM_ERROR_INIT;
+        struct sl_connection *none = NULL;
         int n = 1;
         request.name = names[k];
+        assert_int_equal(sl_connection_open(&request, &none, &whole), expected[k]);
+        assert_non_null(strstr(whole.message, reasons[k]));
         for (bool failed = true; failed; n++) {
             struct seqlstm_error err = SEQLSTM_ERROR_INIT;
             struct sl_connection *connection = NULL;
@@ -167,9 +174,10 @@ static void open_nothing(bool arena)
             fail_at(arena, n);
             const seqlstm_status status = sl_connection_open(&request, &connection, &err);
             failed = disarm(arena);
-            if (status != SEQLSTM_NOT_FOUND)
+            if (status != expected[k])
                 expect_no_memory(status, &err, n);
-            assert_non_null(strstr(err.message, status == SEQLSTM_NOT_FOUND ? reasons[k] : "out of memory"));
+            else
+                assert_string_equal(err.message, whole.message); /* with the number of folders */
             assert_null(connection);
         }
         assert_true(n > 2);
@@ -188,7 +196,12 @@ static int link_plugins(void **state)
         if (symlink(from, to) != 0)
             return -1;
     }
-    return 0;
+    char shm[600], a[600];
+    snprintf(shm, sizeof shm, "%s/plugins/libseqlstm_collectives_comm-shm.so", getenv("SEQLSTM_BUILD"));
+    snprintf(a, sizeof a, "%s/tests/gpu/libseqlstm_backend_fake-a.so", getenv("SEQLSTM_BUILD"));
+    return mkdir(scratch_path("more"), 0700) != 0 ||
+           symlink(a, scratch_path("more/libseqlstm_backend_fake-a.so")) != 0 ||
+           symlink(shm, scratch_path("libseqlstm_collectives_other.so")) != 0;
 }
 
 static void plugins_are_opened_or_memory_is_missing(void **state)
