@@ -4,6 +4,7 @@
  * The same for each exchange of a stage with its neighbours. */
 #include "exec_pairs.h"
 
+#include "oom.h"
 #include "registry/watch/running.h"
 
 enum { TRIES_MOST = 5000, ELEMS_MOST = 1024 };
@@ -46,6 +47,7 @@ static enum sl_plugin_function faulty;
 static int calls_before; /* so many of its calls are right; below 0: one has failed */
 static char blamed[256]; /* what its error must say */
 static int live_bindings;
+static bool reserves; /* each call keeps something from forward to backward */
 static struct {
     const struct seqlstm_binding *binding;
     const struct seqlstm_op *op;
@@ -111,6 +113,8 @@ static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *si
 {
     const seqlstm_status status = get_right()->op_sizes(op, sizes, err);
     sizes->packed_bytes = 64;
+    if (reserves && sizes->reserve_bytes == 0)
+        sizes->reserve_bytes = 64;
     return status;
 }
 
@@ -385,12 +389,94 @@ static void an_exchange_that_fails_ends_the_step(void **state)
     }
 }
 
+static seqlstm_status cut_plan(int32_t first, int32_t end, struct seqlstm_error *err)
+{
+    const struct sl_exec_request request = {
+        .plan = w.plan, .params = w.params, .stage = {.first = first, .end = end, .exchange = exchange}};
+    struct sl_exec *exec = NULL;
+    *err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = sl_exec_create(&request, &exec, err);
+    assert_int_equal(exec != NULL, status == SEQLSTM_OK);
+    sl_exec_destroy(exec);
+    return status;
+}
+
+/* Before and after the loop, but not within; whether the stage begins or ends there. */
+static void a_loop_is_not_cut(void **state)
+{
+    (void)state;
+    struct seqlstm_error err;
+    open(&forms[2], NULL);
+    const struct sl_loop *loop = &w.graph->loop;
+    int refused = 0;
+    for (int32_t cut = 1; cut < w.plan->call_count; cut++) {
+        const struct sl_call *call = &w.plan->calls[cut];
+        const bool within = call->node_first > loop->first && call->node_first < loop->first + loop->count;
+        char expected[200] = "";
+        if (within)
+            snprintf(expected, sizeof expected, "`%s` runs step by step with the layers before it, in one stage",
+                     call->node->name);
+        for (int ends = 0; ends < 2; ends++) {
+            const seqlstm_status status = cut_plan(ends ? 0 : cut, ends ? cut : 0, &err);
+            assert_int_equal(status, within ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK);
+            assert_string_equal(err.message, expected);
+        }
+        refused += within;
+    }
+    assert_true(refused > 1 && refused < w.plan->call_count - 2);
+    close_world(&w);
+}
+
+static void a_stage_is_made_or_memory_is_missing(void **state)
+{
+    (void)state;
+    struct seqlstm_error err;
+    open(&forms[1], NULL);
+    int n = 1;
+    for (bool failed = true; failed; n++) {
+        assert_true(n < TRIES_MOST);
+        oom_fail_at(n);
+        const seqlstm_status status = cut_plan(1, 3, &err);
+        failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        assert_int_equal(strstr(err.message, "no memory") != NULL, failed);
+    }
+    assert_true(n > 20);
+    close_world(&w);
+}
+
+/* Where its gradient would come piece by piece, it cannot be passed on as a whole. */
+static void a_matrix_of_two_stages_needs_its_gradient_at_once(void **state)
+{
+    (void)state;
+    struct seqlstm_error err;
+    static struct left left;
+    struct sl_batch *batch = make_batch(&forms[1]);
+    for (int kept = 0; kept < 2; kept++) {
+        const struct sl_exec_stage stage = {.first = 0, .end = 2, .exchange = exchange};
+        reserves = kept;
+        open(&forms[1], &stage);
+        exchanges = cut_at = 0;
+        assert_int_equal(make_step(batch, NO_UPDATE, &left, &err), kept ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK);
+        assert_string_equal(err.message,
+                            kept ? "`emb` and a layer of another stage share a matrix, and reference adds to its "
+                                   "gradient in pieces; use fewer stages"
+                                 : "");
+        close_world(&w);
+    }
+    reserves = false;
+    sl_batch_destroy(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_call_that_fails_is_named_in_every_form),
         cmocka_unit_test(a_call_of_a_lean_run_fails),
         cmocka_unit_test(an_exchange_that_fails_ends_the_step),
+        cmocka_unit_test(a_loop_is_not_cut),
+        cmocka_unit_test(a_stage_is_made_or_memory_is_missing),
+        cmocka_unit_test(a_matrix_of_two_stages_needs_its_gradient_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,6 +38,8 @@ static seqlstm_status leave_sums(struct sl_exec *exec, const struct sl_exec_step
 {
     (void)step, (void)err;
     exec->valid[STATE] = 2;
+    exec->grad_valid[Y] = 2;
+    exec->param_written[0] = true;
     exec->loop.step = refuses ? 3 : -1;
     return SEQLSTM_OK;
 }
@@ -152,6 +154,9 @@ static void a_capture_that_failed_leaves_nothing(void **state)
     for (int c = 0; c < CALLS; c++)
         w.calls[c].packed_version = 5;
     memset(w.valid, 1 << SL_PLACE_HOST, sizeof w.valid);
+    memset(w.grad_valid, 0, sizeof w.grad_valid);
+    w.graph.param_count = 1;
+    w.param_written[0] = false;
     w.batch->carry_state = true;
     assert_null(prepare(&step));
     for (int again = 0; again < 2; again++) /* it is not tried again */
@@ -160,6 +165,8 @@ static void a_capture_that_failed_leaves_nothing(void **state)
     assert_int_equal(w.exec.captures.captured, 0);
     assert_int_equal(w.valid[STATE], 1 << SL_PLACE_HOST);
     assert_int_equal(w.valid[X], 1 << SL_PLACE_HOST);
+    assert_true(w.grad_valid[Y] == 0 && !w.param_written[0]);
+    w.graph.param_count = 0;
     assert_int_equal(w.exec.loop.step, -1);
     for (int c = 0; c < CALLS; c++)
         assert_int_equal(w.calls[c].packed_version, 0);
@@ -225,8 +232,14 @@ static void a_launch_counts_as_its_calls(void **state)
     open_world();
     w.exec.captures_update = true;
     struct seqlstm_binding **own = w.exec.shape->bindings;
+    struct sl_param_view view = {.offset_elems = 0, .elems = 8};
+    w.params.views = &view;
+    w.graph.param_count = 1;
     prepare(&step);
     struct sl_exec_capture *capture = prepare(&step);
+    memset(w.valid, 0, sizeof w.valid); /* as another step would leave them */
+    memset(w.grad_valid, 0, sizeof w.grad_valid);
+    w.param_written[0] = false;
     w.plan.call_count = CALLS;
     w.exec.shape->bindings = bindings;
     w.calls[1].axis = SL_AXIS_STEPS;
@@ -239,7 +252,9 @@ static void a_launch_counts_as_its_calls(void **state)
     assert_int_equal(w.timing[1].rows, 6);
     assert_int_equal(w.calls[0].packed_version, 31);
     assert_int_equal(w.calls[1].packed_version, 31);
-    assert_int_equal(w.valid[STATE], 2); /* as the calls left it */
+    assert_int_equal(w.valid[STATE], 2); /* as the calls left it, and the frame the fields */
+    assert_true(w.grad_valid[Y] == 2 && w.param_written[0] && (w.valid[X] & 2) && (w.valid[SOURCE] & 2));
+    w.graph.param_count = 0;
     assert_int_equal(updates_noted, 1);
     assert_int_equal(w.exec.captures.launched, 1);
     assert_int_equal(w.exec.captures.uncaptured, 0);

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a step refuses before it calls a backend, and what it counts of the calls that it makes. */
+#include <sys/sysinfo.h>
+
 #include "exec_pairs.h"
 
 static void expect_refusal(struct sl_exec *exec, const struct sl_batch *batch, const char *message)
@@ -144,6 +146,56 @@ static void a_pool_larger_than_the_plans_is_refused(void **state)
     close_world(&w);
 }
 
+static uint64_t asked_bytes;
+
+/* What each call asks for is more than a machine has. */
+static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    const seqlstm_status status = seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->op_sizes(op, sizes, err);
+    if (asked_bytes > 0)
+        sizes->workspace_bytes = asked_bytes;
+    return status;
+}
+
+static const struct seqlstm_backend *query(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.op_sizes = size;
+    return &table;
+}
+
+static void the_call_that_asks_for_too_much_is_named(void **state)
+{
+    (void)state;
+    struct sl_data_facts facts = pair_facts(SOURCE_V);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_exec *exec = NULL;
+    struct sl_plan *plan;
+    struct world w;
+    char expected[300];
+    world_query = query;
+    open_world(&w, data_pairs, cases[0].layers, &facts, true);
+    const struct sl_plan_request planned = {.graph = w.graph, .registry = w.registry, .optimizer_states = 2};
+    struct sysinfo machine;
+    assert_int_equal(sysinfo(&machine), 0);
+    asked_bytes = 2 * ((uint64_t)machine.totalram + machine.totalswap) * machine.mem_unit;
+    ok(sl_plan_create(&planned, &plan, &err), &err);
+    const struct sl_exec_request request = {.plan = plan, .params = w.params};
+    assert_int_equal(sl_exec_create(&request, &exec, &err), SEQLSTM_NO_MEMORY);
+    assert_null(exec);
+    snprintf(expected, sizeof expected,
+             "no memory for the activations (host): the plan needs %lld MB, of which %s on reference takes %llu MB "
+             "(op_sizes)",
+             (long long)(plan->memory.peak_bytes / 1000000), plan->calls[0].node->name,
+             (unsigned long long)(asked_bytes / 1000000));
+    assert_string_equal(err.message, expected);
+    sl_plan_destroy(plan);
+    close_world(&w);
+    world_query = seqlstm_reference_query_v0;
+    asked_bytes = 0;
+}
+
 /* A step counts each call once, with all its rows, also where the call runs step by step. */
 static void a_step_counts_each_call_once(void **state)
 {
@@ -177,6 +229,7 @@ int main(void)
         cmocka_unit_test(other_fields_than_the_models_are_refused),
         cmocka_unit_test(weights_are_needed_for_a_loss_alone),
         cmocka_unit_test(a_pool_larger_than_the_plans_is_refused),
+        cmocka_unit_test(the_call_that_asks_for_too_much_is_named),
         cmocka_unit_test(a_step_counts_each_call_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
