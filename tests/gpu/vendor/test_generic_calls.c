@@ -3,125 +3,7 @@
  * that an instance or a device cannot run.
  *
  *   test_generic_calls PLUGIN.so [LIBCUBLASLT.so] */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <dlfcn.h>
-#include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <seqlstm/any_desc.h>
-#include <seqlstm/backend.h>
-#include <seqlstm/desc_check.h>
-#include <seqlstm/ext/draft/memory.h>
-#include <seqlstm/ext/rebind.h>
-#include <seqlstm/ext/recorder.h>
-
-#include "registry/host.h"
-
-enum { INFERENCE = SEQLSTM_MODE_INFERENCE, TRAINING = SEQLSTM_MODE_TRAINING };
-
-static const struct seqlstm_backend *table;
-static struct sl_host host;
-static const char *cublaslt; /* NULL: there is no fake one */
-
-/* ---- what an instance says --------------------------------------------------------------------------------------- */
-
-static int32_t said_level, said_count;
-static char said[800];
-
-static void hear(void *context, int32_t level, const char *message)
-{
-    (void)context;
-    said_level = level;
-    said_count++;
-    snprintf(said, sizeof said, "%s", message);
-}
-
-/* NULL: it does not open. */
-static struct seqlstm_instance *open_with(const char *key, const char *value, seqlstm_status expected,
-                                          struct seqlstm_error *err)
-{
-    struct seqlstm_instance *instance = NULL;
-    struct seqlstm_host services = host.services;
-    const struct seqlstm_setting settings[] = {{"capture", "true"}, {key, value}};
-    services.log = hear;
-    said_level = said_count = 0;
-    const seqlstm_status status = table->open(&services, settings, key != NULL ? 2 : 0, &instance, err);
-    if (status != expected)
-        fail_msg("%s=%s: status %d, %s", key != NULL ? key : "", value != NULL ? value : "", (int)status, err->message);
-    return instance;
-}
-
-static struct seqlstm_instance *open_plain(void)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    return open_with(NULL, NULL, SEQLSTM_OK, &err);
-}
-
-/* ---- descriptors ------------------------------------------------------------------------------------------------- */
-
-static void set_head(union seqlstm_any_desc *d, uint32_t op, uint32_t mode, int64_t rows)
-{
-    memset(d, 0, sizeof *d);
-    d->head = (struct seqlstm_desc){.struct_size = seqlstm_desc_bytes(op),
-                                    .op = op,
-                                    .mode = mode,
-                                    .max_rows = rows,
-                                    .max_sequences = rows,
-                                    .max_steps = rows};
-}
-
-static union seqlstm_any_desc make_dense(uint32_t mode)
-{
-    union seqlstm_any_desc d;
-    set_head(&d, SEQLSTM_OP_DENSE, mode, 64);
-    d.dense.input = d.dense.output = 32;
-    return d;
-}
-
-static union seqlstm_any_desc make_layer(uint32_t mode, int64_t hidden, uint32_t dtype)
-{
-    union seqlstm_any_desc d;
-    set_head(&d, SEQLSTM_OP_RECURRENT, mode, 64);
-    d.head.max_sequences = d.head.max_steps = 8;
-    d.head.dtype_compute = dtype;
-    d.recurrent.cell = SEQLSTM_CELL_LSTM;
-    d.recurrent.options = SEQLSTM_BIT_RECURRENT_OUTPUT;
-    d.recurrent.layers = 1;
-    d.recurrent.input = 16;
-    d.recurrent.hidden = hidden;
-    for (int i = 0; i < 2; i++) {
-        d.recurrent.activations[SEQLSTM_PLACE_GATE][i].kind = SEQLSTM_ACT_SIGMOID;
-        d.recurrent.activations[SEQLSTM_PLACE_CANDIDATE][i].kind = SEQLSTM_ACT_TANH;
-        d.recurrent.activations[SEQLSTM_PLACE_OUTPUT][i].kind = SEQLSTM_ACT_TANH;
-    }
-    return d;
-}
-
-static union seqlstm_any_desc make_pool(void)
-{
-    union seqlstm_any_desc d;
-    set_head(&d, SEQLSTM_OP_POOL, INFERENCE, 64);
-    d.pool.features = 3;
-    return d;
-}
-
-static struct seqlstm_op *create(struct seqlstm_instance *instance, const union seqlstm_any_desc *d,
-                                 const char *variant, seqlstm_status expected, struct seqlstm_error *err)
-{
-    struct seqlstm_op *op = NULL;
-    const seqlstm_status status = table->op_create(instance, 0, &d->head, variant, &op, err);
-    if (status != expected)
-        fail_msg("%s: status %d, %s", variant ? variant : "any variant", (int)status, err->message);
-    return op;
-}
+#include "generic_fixture.h"
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
@@ -240,20 +122,7 @@ static void a_library_that_loads_says_its_version(void **state)
 
 /* ---- bindings ---------------------------------------------------------------------------------------------------- */
 
-static const int32_t lengths[] = {2, 2, 1}, ones[] = {1, 1, 1}, batch_sizes[] = {3, 2};
-static const int64_t row_offsets[] = {0, 3, 5};
-static const uint64_t ids[] = {1, 2, 3};
-static const uint32_t positions[] = {0, 0, 0};
-static const struct seqlstm_axis axis = {.struct_size = sizeof axis,
-                                         .sequences = 3,
-                                         .steps = 2,
-                                         .rows = 5,
-                                         .lengths = lengths,
-                                         .batch_sizes = batch_sizes,
-                                         .row_offsets = row_offsets,
-                                         .sequence_id = ids,
-                                         .position0 = positions};
-
+static const int32_t ones[] = {1, 1, 1};
 static const struct seqlstm_axis short_axis = {.struct_size = sizeof short_axis,
                                                .sequences = 3,
                                                .steps = 1,
@@ -473,70 +342,6 @@ static void weight_gradients_of_segments_need_a_call_of_their_own(void **state)
     table->streams->destroy(instance, 0, queue.native_stream);
     table->close(instance);
 }
-
-/* ---- memory ------------------------------------------------------------------------------------------------------ */
-
-static void take_counter(void *context, const struct seqlstm_counter *counter)
-{
-    double *value = context;
-    *value = counter->value;
-}
-
-static double count_memory(struct seqlstm_instance *instance)
-{
-    const struct seqlstm_recorder *recorder = table->get_extension(instance, SEQLSTM_RECORDER_EXTENSION);
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    double value = -1;
-    const struct seqlstm_report to = {.struct_size = sizeof to, .context = &value, .counter = take_counter};
-    assert_int_equal(recorder->report(instance, 0, &to, &err), SEQLSTM_OK);
-    return value;
-}
-
-/* Blocks that bindings have left are kept for others until the instance is closed. */
-static void what_is_closed_leaves_no_memory(void **state)
-{
-    static const struct {
-        const char *variant;
-        int64_t hidden; /* 0: a dense layer */
-    } rows[] = {{"kernels", 0}, {"cublaslt", 0}, {"small", 8}, {"step_graph", 8}, {"cluster_4", 100}};
-    (void)state;
-    struct seqlstm_instance *const usual = open_plain();
-    const double before = count_memory(usual);
-    const int64_t blocks = host.memory.live_blocks;
-    for (int round = 0; round < 2; round++) {
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct seqlstm_instance *instance =
-            cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
-        double after_one = 0;
-        for (int turn = 0; turn < 3; turn++) {
-            for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-                if (cublaslt == NULL && strcmp(rows[k].variant, "cublaslt") == 0)
-                    continue;
-                struct seqlstm_queue queue = {.struct_size = sizeof queue, .members = 1};
-                struct seqlstm_binding *binding = NULL;
-                const struct seqlstm_bind bind = {
-                    .struct_size = sizeof bind, .rows = 5, .rows_in = 5, .axis = &axis, .t1 = 2};
-                const union seqlstm_any_desc d = rows[k].hidden > 0
-                                                     ? make_layer(TRAINING, rows[k].hidden, SEQLSTM_DTYPE_FLOAT32)
-                                                     : make_dense(TRAINING);
-                struct seqlstm_op *op = create(instance, &d, rows[k].variant, SEQLSTM_OK, &err);
-                assert_int_equal(table->streams->create(instance, 0, &queue.native_stream, &err), SEQLSTM_OK);
-                assert_int_equal(table->op_bind(op, &queue, &bind, &binding, &err), SEQLSTM_OK);
-                assert_true(count_memory(usual) > before);
-                table->binding_destroy(binding);
-                table->streams->destroy(instance, 0, queue.native_stream);
-                table->op_destroy(op);
-            }
-            after_one = turn == 0 ? (double)(host.memory.live_blocks - blocks) : after_one;
-            assert_true((double)(host.memory.live_blocks - blocks) == after_one); /* nothing is left each time */
-        }
-        table->close(instance);
-        assert_true(count_memory(usual) == before);
-        assert_int_equal(host.memory.live_blocks, blocks);
-    }
-    table->close(usual);
-}
-
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -550,19 +355,6 @@ int main(int argc, char **argv)
         cmocka_unit_test(what_has_no_backward_says_so),
         cmocka_unit_test(weight_gradients_of_segments_need_a_call_of_their_own),
         cmocka_unit_test(a_library_that_loads_says_its_version),
-        cmocka_unit_test(what_is_closed_leaves_no_memory),
     };
-    seqlstm_backend_query_fn query;
-    void *module = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
-    void *symbol = module != NULL ? dlsym(module, SEQLSTM_QUERY_SYMBOL) : NULL;
-    cublaslt = argc > 2 ? argv[2] : NULL;
-    if (symbol == NULL) {
-        printf("Bail out! %s\n", argc > 1 ? dlerror() : "expected a plugin");
-        return 1;
-    }
-    memcpy(&query, &symbol, sizeof query);
-    table = query(SEQLSTM_ABI_MINOR);
-    sl_host_init_minimal(&host, "cuda-generic", NULL);
-    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
-    return failed || host.memory.live_blocks != 0;
+    return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }
