@@ -8,6 +8,7 @@
 #include "dump_file.h"
 #include "model_fixture.h"
 #include "onnx_text.h"
+#include "onnx_valid.h"
 #include "scratch.h"
 
 #include "oom.h"
@@ -414,6 +415,7 @@ static void add_export(struct sl_buf *out, const struct sl_graph *graph, const f
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_onnx_file *file = NULL;
     if (sl_onnx_write(graph, values, scratch_path("m.onnx"), &err) == SEQLSTM_OK) {
+        onnx_check_file(scratch_path("m.onnx"));
         assert_int_equal(sl_onnx_file_open(scratch_path("m.onnx"), &file, &err), SEQLSTM_OK);
         add_file(out, file);
     } else {
