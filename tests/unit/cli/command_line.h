@@ -6,6 +6,7 @@
 #include "captured.h"
 
 #include "cli/cli.h"
+#include "live.h"
 #include "oom.h"
 
 static struct sl_buf out, noted; /* all of it; and what the layers below were asked for */
@@ -94,6 +95,12 @@ static inline struct ended run_failing(const char *line, int fails, bool *out_fa
     return ended;
 }
 
+/* Blocks of memory that are held, without what the test has noted. */
+static inline long count_blocks(void)
+{
+    return live_count() - (noted.data != NULL);
+}
+
 /* Runs a command line once for each of its allocations, which fails. It then ends as one without memory, or as it does
  * anyway; nothing is missing in what a success writes. */
 static inline void run_without_memory(const char *line)
@@ -101,6 +108,7 @@ static inline void run_without_memory(const char *line)
     struct ended whole = run_failing(line, 0, NULL);
     bool failed = true;
     for (int n = 1; failed; n++) {
+        const long before = count_blocks();
         struct ended now = run_failing(line, n, &failed);
         const bool whole_out =
             now.written.length_bytes == whole.written.length_bytes &&
@@ -111,8 +119,22 @@ static inline void run_without_memory(const char *line)
                      line, n, now.code, whole.code, sl_buf_text(&now.written), sl_buf_text(&whole.written),
                      sl_buf_text(&now.errors));
         ended_deinit(&now);
+        if (count_blocks() != before)
+            fail_msg("%s: without allocation %d: %ld blocks of memory are left", line, n, count_blocks() - before);
     }
     ended_deinit(&whole);
+}
+
+/* Runs a command line once more, and then again, for which nothing more may be left. */
+static inline void run_for_its_blocks(const char *line)
+{
+    struct ended ended = run_failing(line, 0, NULL);
+    ended_deinit(&ended);
+    const long before = count_blocks();
+    ended = run_failing(line, 0, NULL);
+    ended_deinit(&ended);
+    if (count_blocks() != before)
+        fail_msg("%s: %ld blocks of memory are left", line, count_blocks() - before);
 }
 
 /* Runs a command line and notes all that it does. */
@@ -132,6 +154,7 @@ static inline void run(const char *line)
     const size_t bytes = ended.errors.length_bytes;
     sl_buf_printf(&out, "%sexit %d\n", bytes && ended.errors.data[bytes - 1] != '\n' ? "\n" : "", ended.code);
     ended_deinit(&ended);
+    run_for_its_blocks(line);
 }
 
 #endif
