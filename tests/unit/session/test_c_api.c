@@ -282,6 +282,13 @@ static void an_error_is_told_once(void **state)
     assert_int_equal(seqlstm_evaluate(session, "none", NULL, 0, &count, &other), SEQLSTM_INVALID_ARGUMENT);
     assert_string_equal(other.message, "no split `none`, expected train, valid or test");
     assert_string_equal(seqlstm_find_error_code(&other), "E0602");
+    file = fopen(scratch_path("train.csv"), "w");
+    assert_non_null(file);
+    fprintf(file, "id,a,y\n0,1,2\n");
+    fclose(file);
+    assert_int_equal(seqlstm_train(session, NULL, NULL, &other), status);
+    assert_true(strstr(first.message, "no column `y`") && !strstr(first.message, "no column `b`"));
+    assert_true(strstr(other.message, "no column `b`") && !strstr(other.message, "no column `y`"));
     write_file("train.csv", true);
     ok(seqlstm_train(session, NULL, NULL, &other), &other); /* and it may go on */
     assert_string_equal(seqlstm_get_folder(session), out);
