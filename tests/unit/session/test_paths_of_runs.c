@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/system/file.h"
+#include "descriptors.h"
 #include "model_fixture.h"
 #include "ok.h"
 #include "oom.h"
@@ -205,6 +206,7 @@ static void a_taken_folder_is_refused_for_what_it_is(void **state)
         {"bare", {"config.yaml"}, "a run without weights is there, which failed or has only begun", false},
         {"other", {"notes.txt"}, "the run folder is not empty, and holds no run", false},
         {"live", {"config.yaml"}, "live/lock is held by process", true},
+        {"killed", {"config.yaml", "lock"}, "a run without weights is there, which failed or has only begun", false},
     };
     const struct sl_model model = {.name = "m"};
     (void)state;
@@ -224,15 +226,18 @@ static void a_taken_folder_is_refused_for_what_it_is(void **state)
         assert_int_equal(sl_run_folder_is_run(rows[k].folder), strcmp(rows[k].folder, "other") != 0);
         assert_int_equal(sl_run_folder_holds_weights(rows[k].folder), k < 2);
         oom_disarm();
+        const int descriptors = descriptors_count();
         for (int n = 0;; n++) {
             char *made, *folder;
             if (n > 0)
                 oom_fail_at(n);
             const seqlstm_status status = sl_run_folder_make(&model, rows[k].folder, &made, &folder, &err);
             const bool failed = oom_disarm();
+            assert_int_equal(descriptors_count(), descriptors);
             assert_true(status != SEQLSTM_OK);
             if (status == SEQLSTM_NO_MEMORY && failed)
                 continue;
+            assert_int_equal(is_there(path), rows[k].locked); /* a lock that nothing holds goes */
             if (n == 0)
                 memcpy(said, err.message, sizeof said);
             assert_string_equal(err.message, said);

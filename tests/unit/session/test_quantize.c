@@ -198,8 +198,9 @@ seqlstm_status __wrap_sl_session_evaluate_watched(struct sl_session *session, en
     sl_buf_printf(&out, "%s%s:", sl_split_get_name(split), watch->metrics ? " with the metrics of training" : "");
     for (int l = 0; watch->on_call && l < now->count; l++) {
         const struct sl_node node = make_node(&now->layers[l]);
-        read_values[X] = now->layers[l].x;
-        read_values[Y] = now->layers[l].h;
+        static const float wide[2] = {-90, 90};
+        read_values[X] = split == SL_SPLIT_TEST ? wide : now->layers[l].x; /* no range depends on the test data */
+        read_values[Y] = split == SL_SPLIT_TEST ? wide : now->layers[l].h;
         SEQLSTM_TRY(watch->on_call(watch->context, NULL, &node, err));
     }
     const double damage = get_damage(watch->quantization) * (split == SL_SPLIT_TEST ? now->test_factor : 1);
