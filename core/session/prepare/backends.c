@@ -48,9 +48,12 @@ static seqlstm_status list_entries(const struct sl_model *model, const struct sl
             entries[known].setting_count = (uint32_t)entry->option_count;
             continue;
         }
+        const char *origin = entry->place.line > 0 ? sl_arena_strdup(arena, where) : NULL;
+        if (origin == NULL && entry->place.line > 0)
+            SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the list of backends");
         entries[count++] = (struct sl_registry_entry){
             .name = name,
-            .origin = entry->place.line > 0 ? sl_arena_strdup(arena, where) : NULL,
+            .origin = origin,
             .require = entry->require,
             .settings = settings,
             .setting_count = (uint32_t)entry->option_count,

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is told of backends that are not there, from records that the test makes up: each with its name, its reason and
- * the place of the model file, as a note or as an error. */
+ * the place of the model file, as a note or as an error. And which are asked for. */
 #include "model_fixture.h"
 
+#define OOM_ARENAS
+#include "oom.h"
 #include "session/finding/missing.h"
+#include "session/prepare/backends.h"
 #include "session/record/session_record.h"
 
 static struct sl_backend_record records[8];
@@ -164,6 +167,80 @@ static void a_device_needs_a_backend(void **state)
            FOUND("there is no CUDA device 1: cuda-new: the driver is too old"), "");
 }
 
+/* ---- which are asked for ---------------------------------------------------------------------------------------- */
+
+static struct sl_buf asked;
+
+seqlstm_status __wrap_sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
+                                         struct seqlstm_error *err);
+
+seqlstm_status __wrap_sl_registry_create(const struct sl_registry_request *request, struct sl_registry **out_registry,
+                                         struct seqlstm_error *err)
+{
+    (void)err;
+    for (uint32_t e = 0; e < request->entry_count; e++) {
+        const struct sl_registry_entry *entry = &request->entries[e];
+        sl_buf_printf(&asked, "%s%s", e ? ", " : "", entry->name);
+        for (uint32_t s = 0; s < entry->setting_count; s++)
+            sl_buf_printf(&asked, " %s=%s", entry->settings[s].key, entry->settings[s].value);
+        sl_buf_printf(&asked, "%s%s", entry->origin ? " of " : "", entry->origin ? entry->origin : "");
+        sl_buf_append_text(&asked, entry->require ? " required" : "");
+    }
+    sl_buf_append_text(&asked, request->all_backends ? ", all" : "");
+    *out_registry = NULL;
+    return SEQLSTM_OK;
+}
+
+/* First those that a command names, each with its own settings or else those of the model file; then those of the model
+ * file and the reference, each once. */
+static void each_backend_is_asked_for_once(void **state)
+{
+    static const char listing[] = "backends:\n  - {plugin: one, options: {a: 1, b: x}}\n  - two\n"
+                                  "  - {plugin: three, require: true, options: {c: 3}}\n";
+    static const struct seqlstm_setting own[] = {{"a", "7"}};
+    static const struct sl_registry_entry one = {.name = "one"},
+                                          set = {.name = "one", .settings = own, .setting_count = 1};
+    static const struct {
+        const char *more; /* of the model */
+        const struct sl_registry_entry *first;
+        bool listed;
+        const char *expected;
+    } rows[] = {
+        {listing, NULL, true,
+         "one a=1 b=x of m.yaml:8:5, two of m.yaml:9:5, three c=3 of m.yaml:10:5 required, reference"},
+        {listing, NULL, false, "reference"},
+        {listing, &one, true, "one a=1 b=x, two of m.yaml:9:5, three c=3 of m.yaml:10:5 required, reference"},
+        {listing, &one, false, "one, reference"},
+        {listing, &set, true, "one a=7, two of m.yaml:9:5, three c=3 of m.yaml:10:5 required, reference"},
+        {"backends: [reference, two]\n", NULL, true, "reference of m.yaml:7:12, two of m.yaml:7:23"},
+        {"", &set, true, "one a=7, reference, all"},
+    };
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char text[512];
+        snprintf(text, sizeof text, MODEL("%s"), rows[k].more);
+        struct loaded l = load_clean(text);
+        const struct sl_session session = {.model = l.model};
+        for (int n = 0;; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_registry *registry;
+            asked = (struct sl_buf){0};
+            if (n > 0)
+                arena_fail_at(n);
+            const seqlstm_status status = sl_session_open_registry(&session, rows[k].first, rows[k].first != NULL,
+                                                                   rows[k].listed, &registry, &err);
+            const bool failed = arena_disarm();
+            assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+            if (!failed)
+                assert_string_equal(sl_buf_text(&asked), rows[k].expected);
+            sl_buf_deinit(&asked);
+            if (n > 0 && !failed)
+                break;
+        }
+        unload(&l);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -171,6 +248,7 @@ int main(void)
         cmocka_unit_test(backends_that_are_required_are_errors),
         cmocka_unit_test(settings_are_told_where_they_stand),
         cmocka_unit_test(a_device_needs_a_backend),
+        cmocka_unit_test(each_backend_is_asked_for_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

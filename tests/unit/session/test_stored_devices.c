@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Devices that are others than those of the stored plan: each is told with its backend, unless the plan is not followed
- * or the backend is not there. */
+ * or the backend is not there. And the phases of other plans in it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/value/buf.h"
+#include "ok.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_plan.h"
 
@@ -92,8 +93,30 @@ static void other_devices_are_told(void **state)
     expect_told(true, classes, 0, "");
 }
 
+/* The operations of a plan that was slower as a whole are of the phase for which both were timed. */
+static void other_plans_have_their_phase(void **state)
+{
+#define STEPS(layers)                                                                                                  \
+    "\"whole_steps\": {\"step_ns\": 7, \"other_step_ns\": 9, \"overturned\": true, \"other\": [" layers "]}"
+#define LAYER "{\"name\": \"n\", \"backend\": \"b\", \"variant\": \"v\"}"
+    static const char text[] = "{\"layers\": [], " STEPS(LAYER) ", \"evaluate\": {" STEPS(LAYER ", " LAYER) "}}";
+    struct sl_stored_plan plan = {.threads = 0};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    (void)state;
+    sl_arena_init(&plan.arena);
+    ok(sl_stored_plan_parse("p", text, sizeof text - 1, &plan, &err), &err);
+    for (int phase = SL_PHASE_TRAIN; phase <= SL_PHASE_EVALUATE; phase++) {
+        const struct sl_whole_steps *steps = sl_stored_plan_find_whole_steps(&plan, (enum sl_phase)phase);
+        assert_true(steps && steps->other_count == 1 + (phase == SL_PHASE_EVALUATE));
+        for (int32_t k = 0; k < steps->other_count; k++)
+            assert_int_equal(steps->other[k].phase, phase);
+    }
+    sl_arena_deinit(&plan.arena);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(other_devices_are_told)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(other_devices_are_told),
+                                       cmocka_unit_test(other_plans_have_their_phase)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
