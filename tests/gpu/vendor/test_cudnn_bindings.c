@@ -139,6 +139,53 @@ static void what_is_destroyed_leaves_no_memory(void **state)
     unsetenv("FAKE_CUDNN_REFUSE");
 }
 
+/* Every allocation of the host fails in its turn, and all after it; then those of the device that exceed a limit. */
+static void what_finds_no_memory_leaves_none(void **state)
+{
+    enum { FIRST_STEPS = 2000 }; /* of no other test */
+    static const char *const variants[] = {"standard", "persist_dynamic_layers", "small_h+standard"};
+    const double before = count_memory();
+    const int64_t blocks = host.memory.live_blocks;
+    int64_t steps = FIRST_STEPS;
+    (void)state;
+    setenv("FAKE_CUDNN_RESERVE", "shared", 1);
+    for (int v = 0; v < 3; v++)
+        for (int of_device = 0; of_device < 2; of_device++) {
+            seqlstm_status status = SEQLSTM_NO_MEMORY;
+            int turns = 0;
+            for (; status != SEQLSTM_OK; turns++) {
+                const struct seqlstm_recurrent_desc d = describe(steps++, TRAINING); /* not tried before */
+                const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = ROWS, .axis = &axis, .t1 = STEPS};
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                struct seqlstm_op *op = NULL;
+                struct seqlstm_binding *binding = NULL;
+                char limit[32];
+                snprintf(limit, sizeof limit, "%.0f", before + 512 * (turns * turns));
+                if (of_device)
+                    setenv("SEQLSTM_EMULATED_MEMORY", limit, 1);
+                else
+                    host.fail_after = host.memory.n_allocs + turns;
+                status = table->op_create(instance, 0, &d.head, variants[v], &op, &err);
+                if (status == SEQLSTM_OK)
+                    status = table->op_bind(op, &queue, &bind, &binding, &err);
+                unsetenv("SEQLSTM_EMULATED_MEMORY");
+                host.fail_after = -1;
+                if (status != SEQLSTM_OK && (status != SEQLSTM_NO_MEMORY || err.message[0] == '\0' || binding != NULL))
+                    fail_msg("%s, turn %d of the %s: status %d, `%s`", variants[v], turns,
+                             of_device ? "device" : "host", (int)status, err.message);
+                table->binding_destroy(binding);
+                table->op_destroy(op);
+                if (!(count_memory() == before) || host.memory.live_blocks != blocks)
+                    fail_msg("%s, turn %d of the %s: %g bytes of the device and %d blocks of the host", variants[v],
+                             turns, of_device ? "device" : "host", count_memory() - before,
+                             (int)(host.memory.live_blocks - blocks));
+                assert_true(turns < 1000);
+            }
+            assert_true(turns > 1);
+        }
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
 /* Its handle serves the next one: there are not more handles than streams at once. */
 static void a_binding_that_is_destroyed_leaves_its_handle(void **state)
 {
@@ -502,6 +549,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_destroyed_leaves_no_memory),
+        cmocka_unit_test(what_finds_no_memory_leaves_none),
         cmocka_unit_test(a_binding_that_is_destroyed_leaves_its_handle),
         cmocka_unit_test(every_batch_within_the_bounds_runs),
         cmocka_unit_test(a_binding_with_another_shape_computes_as_a_new_one),
