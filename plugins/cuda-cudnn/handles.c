@@ -24,9 +24,10 @@ static seqlstm_status start(int32_t ordinal, cudnnHandle_t *out_handle, struct s
 {
     struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     const seqlstm_status status = cdn_check(cdn.Create(out_handle), "Create", &why);
-    if (status == SEQLSTM_OK || status == SEQLSTM_NO_MEMORY)
-        return status;
-    SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "cuDNN does not start on CUDA device %d: %s", (int)ordinal, why.message);
+    if (status == SEQLSTM_OK)
+        return SEQLSTM_OK;
+    SEQLSTM_FAIL(err, status == SEQLSTM_NO_MEMORY ? SEQLSTM_NO_MEMORY : SEQLSTM_UNSUPPORTED,
+                 "cuDNN does not start on CUDA device %d: %s", (int)ordinal, why.message);
 }
 
 /* The handle in use on the stream; else an idle one of the device; else NULL. */

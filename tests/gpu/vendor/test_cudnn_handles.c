@@ -178,7 +178,8 @@ static void cudnn_that_does_not_start_is_a_refusal(void **state)
     } rows[] = {
         {CUDNN_STATUS_NOT_INITIALIZED, SEQLSTM_UNSUPPORTED,
          "cuDNN does not start on CUDA device 4: cuDNN  failed in cudnnCreate: ANOTHER"},
-        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, SEQLSTM_NO_MEMORY, ""},
+        {CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED, SEQLSTM_NO_MEMORY,
+         "cuDNN does not start on CUDA device 4: cuDNN  failed in cudnnCreate: ANOTHER"},
     };
     (void)state;
     for (int k = 0; k < 2; k++) {
@@ -187,8 +188,7 @@ static void cudnn_that_does_not_start_is_a_refusal(void **state)
         starts = rows[k].status;
         assert_int_equal(cdn_handles_acquire(&handles, 4, &streams[0], &handle, &err), rows[k].ours);
         assert_null(handle);
-        if (rows[k].message[0] != 0)
-            assert_string_equal(err.message, rows[k].message);
+        assert_string_equal(err.message, rows[k].message);
     }
     starts = CUDNN_STATUS_SUCCESS;
     acquire(4, 0);
