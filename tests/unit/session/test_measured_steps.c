@@ -199,19 +199,20 @@ static void test_widths_and_slopes(void **state)
     }
 }
 
+static const char pair_text[] = "seqlstm: 1\nname: m\ndata:\n"
+                                "  train: {type: generator, name: addition, digits: 3, size: 60, seed: 5}\n"
+                                "  batch_size: 12\nmodel:\n  encoder:\n    - {type: embedding, dim: 2}\n"
+                                "    - {type: lstm, units: 3}\n  decoder:\n    - {type: embedding, dim: 2}\n"
+                                "    - {type: lstm, units: 3, return_sequences: true}\n"
+                                "    - {type: output, activation: softmax}\n"
+                                "train: {optimizer: adam, epochs: 1}\ndispatch: {policy: order}\n"
+                                "backends: [reference]\n";
+
 /* For pairs each side has a cost of its own. */
 static void test_both_sides_of_pairs(void **state)
 {
-    static const char text[] = "seqlstm: 1\nname: m\ndata:\n"
-                               "  train: {type: generator, name: addition, digits: 3, size: 60, seed: 5}\n"
-                               "  batch_size: 12\nmodel:\n  encoder:\n    - {type: embedding, dim: 2}\n"
-                               "    - {type: lstm, units: 3}\n  decoder:\n    - {type: embedding, dim: 2}\n"
-                               "    - {type: lstm, units: 3, return_sequences: true}\n"
-                               "    - {type: output, activation: softmax}\n"
-                               "train: {optimizer: adam, epochs: 1}\ndispatch: {policy: order}\n"
-                               "backends: [reference]\n";
     static const int64_t widths[] = {1, 2, 4, 8, 12};
-    struct sl_session *session = open(text);
+    struct sl_session *session = open(pair_text);
     const struct sl_step_cost *cost;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     (void)state;
@@ -330,6 +331,41 @@ static void test_whole_steps_of_two_plans(void **state)
     close_all(session);
 }
 
+/* The sources of a batch are as long as they are, however short its targets, and are cut by the same share. */
+static void test_whole_steps_of_pairs(void **state)
+{
+    static int32_t targets[] = {4, 3, 2}, sources[] = {7, 5, 3};
+    static const struct sl_profiles of_pairs = {
+        .items = {{.sequences = 3, .lengths = targets, .source_lengths = sources, .weight = 1}}, .count = 1};
+    static const struct {
+        double seconds;
+        int64_t rows, source_rows;
+    } rows[] = {{1, 4 + 3 + 2, 7 + 5 + 3}, {0.006, 2 + 2 + 2, 4 + 4 + 3}}; /* there is time for half of a batch */
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_session *session = open(pair_text);
+    (void)state;
+    rule.source_step = 5000;
+    rule.source_wide = 1100;
+    ok(sl_session_prepare_training(session, &err), &err);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct pair pair;
+        double ns[2];
+        const struct sl_tuning tuning = {
+            .profiles = &of_pairs, .pool = session->pool, .interrupt = session->options.interrupt};
+        make_pair(session->train.plan, 1e6, &pair);
+        const struct sl_whole_steps_request request = {.plans = {&pair.plans[0], &pair.plans[1]},
+                                                       .tuning = &tuning,
+                                                       .optimizer_states = 2,
+                                                       .seconds = rows[k].seconds};
+        ok(sl_session_time_whole_steps(&request, ns, &err), &err);
+        const double expected = price(rows[k].rows) + (double)(rows[k].source_rows / 3 * rule.source_step +
+                                                               rows[k].source_rows * rule.source_wide);
+        expect_ns(ns[0], expected * 9 / (double)rows[k].rows);
+    }
+    rule.source_step = rule.source_wide = 0;
+    close_all(session);
+}
+
 /* ---- pieces ----------------------------------------------------------------------------------------------------- */
 
 /* The number of pieces with which a step is fastest, of those for which there is time; at most as many as the graph
@@ -436,9 +472,10 @@ static void test_measuring_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_widths_and_slopes),    cmocka_unit_test(test_both_sides_of_pairs),
-        cmocka_unit_test(test_what_is_not_measured), cmocka_unit_test(test_whole_steps_of_two_plans),
-        cmocka_unit_test(test_numbers_of_pieces),    cmocka_unit_test(test_measuring_without_memory),
+        cmocka_unit_test(test_widths_and_slopes),        cmocka_unit_test(test_both_sides_of_pairs),
+        cmocka_unit_test(test_what_is_not_measured),     cmocka_unit_test(test_whole_steps_of_two_plans),
+        cmocka_unit_test(test_whole_steps_of_pairs),     cmocka_unit_test(test_numbers_of_pieces),
+        cmocka_unit_test(test_measuring_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
