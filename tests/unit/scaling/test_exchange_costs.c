@@ -251,11 +251,128 @@ static void test_pieces_between_stages(void **state)
     }
 }
 
+/* ---- stages ----------------------------------------------------------------------------------------------------- */
+
+enum { STAGES = 5, PARAMS = 7 };
+static struct sl_exec_stage opened[STAGES]; /* those of this rank, in the order of its turns */
+static int opened_count, live;
+static uint32_t owned_by[STAGES]; /* a bit for each parameter, of each update in turn */
+static int update_count;
+
+seqlstm_status __wrap_sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
+                                     struct seqlstm_error *err);
+void __wrap_sl_exec_destroy(struct sl_exec *exec);
+seqlstm_status __wrap_sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                          double *out_squares, struct seqlstm_error *err);
+seqlstm_status __wrap_sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                           struct seqlstm_error *err);
+
+seqlstm_status __wrap_sl_exec_create(const struct sl_exec_request *request, struct sl_exec **out_exec,
+                                     struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(pass(0, err));
+    assert_true(opened_count < STAGES && request->pieces == 4);
+    live++;
+    opened[opened_count] = request->stage;
+    *out_exec = (struct sl_exec *)(void *)&opened[opened_count++];
+    return SEQLSTM_OK;
+}
+
+void __wrap_sl_exec_destroy(struct sl_exec *exec)
+{
+    live -= exec != NULL;
+}
+
+seqlstm_status __wrap_sl_exec_begin_owned(struct sl_exec *exec, const struct sl_exec_update *update, const bool *owned,
+                                          double *out_squares, struct seqlstm_error *err)
+{
+    (void)out_squares;
+    assert_true(update->learning_rate == 0 && update_count < STAGES);
+    assert_ptr_equal(exec, &opened[update_count]);
+    owned_by[update_count] = 0;
+    for (int p = 0; p < PARAMS; p++)
+        owned_by[update_count] |= (uint32_t)owned[p] << p;
+    return pass((update_count++ % 2 ? 5 : 3) * MS, err);
+}
+
+seqlstm_status __wrap_sl_exec_finish_owned(struct sl_exec *exec, const bool *owned, double squares, double *out_squares,
+                                           struct seqlstm_error *err)
+{
+    (void)exec, (void)owned, (void)squares, (void)out_squares;
+    return pass(MS, err);
+}
+
+/* Ranks that are fewer than the stages take them in turns, those beside each other at the same time; each turn updates
+ * what its own stage owns. */
+static void expect_stages(struct sl_session *session, int32_t stages, int32_t ranks, int32_t rank)
+{
+    struct sl_scaling_meter m = {.session = session};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const int32_t abreast = ranks < stages ? ranks : stages;
+    double ns = -1;
+    int count = 0;
+    opened_count = update_count = calls = fails_at = 0;
+    session->ranks = (struct sl_ranks){.rank = rank, .ranks = ranks};
+    session->pipeline.stages = stages;
+    ok(sl_scaling_open_stages(&m, &err), &err);
+    assert_int_equal(m.turns, (stages + abreast - 1) / abreast);
+    assert_int_equal(sl_scaling_find_slice(&m), rank / abreast);
+    ok(sl_scaling_update_stages(&m, &ns, &err), &err);
+    for (int32_t stage = rank % abreast; stage < stages; stage += abreast, count++) {
+        uint32_t owned = 0;
+        for (int p = 0; p < PARAMS; p++)
+            owned |= (uint32_t)(session->owners.params[p] == stage) << p;
+        if (opened[count].first != 3 * stage || opened[count].end != 3 * stage + 3 || owned_by[count] != owned)
+            fail_msg("%d stages, rank %d of %d, turn %d: calls %d to %d, parameters %#x", stages, rank, ranks, count,
+                     opened[count].first, opened[count].end, owned_by[count]);
+    }
+    assert_true(opened_count == count && update_count == count && m.updates == 1);
+    expect(ns, count == 0 ? 0 : count > 1 ? 6 * MS : 4 * MS); /* the slowest */
+    sl_scaling_close_stages(&m);
+    assert_true(live == 0 && m.stages == NULL);
+}
+
+static void test_stages_of_ranks(void **state)
+{
+    static int32_t owners[PARAMS] = {4, 0, 3, 1, 2, 0, 4};
+    struct sl_params params = {.view_count = PARAMS};
+    struct sl_model model = {.seed = 3};
+    struct sl_session session = {.model = &model,
+                                 .params = &params,
+                                 .owners = {.params = owners},
+                                 .pipeline = {.pieces = 4, .bounds = {0, 3, 6, 9, 12, 15}}};
+    (void)state;
+    for (int32_t stages = 2; stages <= STAGES; stages++)
+        for (int32_t ranks = 1; ranks <= 2 * STAGES; ranks++)
+            for (int32_t rank = 0; rank < ranks; rank++)
+                expect_stages(&session, stages, ranks, rank);
+    session.ranks = (struct sl_ranks){.rank = 1, .ranks = 2};
+    for (int n = 1;; n++) { /* whatever fails, nothing is left */
+        struct sl_scaling_meter m = {.session = &session};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        double ns;
+        opened_count = update_count = calls = 0;
+        fails_at = n < 16 ? n : 0;
+        if (n >= 16)
+            oom_fail_at(n - 15);
+        seqlstm_status status = sl_scaling_open_stages(&m, &err);
+        if (status == SEQLSTM_OK)
+            status = sl_scaling_update_stages(&m, &ns, &err);
+        const bool failed = n < 16 ? calls >= fails_at : oom_disarm();
+        assert_int_equal(status, !failed ? SEQLSTM_OK : n < 16 ? SEQLSTM_IO : SEQLSTM_NO_MEMORY);
+        sl_scaling_close_stages(&m);
+        assert_int_equal(live, 0);
+        if (n >= 16 && !failed)
+            break;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_link),
         cmocka_unit_test(test_pieces_between_stages),
+        cmocka_unit_test(test_stages_of_ranks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
