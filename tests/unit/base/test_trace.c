@@ -108,6 +108,26 @@ static void test_full(void **state)
     sl_trace_deinit(&trace);
 }
 
+/* What a backend names itself is copied, even where the next name lies at the same address. */
+static void test_names_of_a_buffer(void **state)
+{
+    static const char *const names[] = {"rows", "columns", "rows"};
+    struct sl_trace trace;
+    char buffer[16];
+    (void)state;
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 9, NULL), SEQLSTM_OK);
+    for (int k = 0; k < 3; k++) {
+        snprintf(buffer, sizeof buffer, "%s", names[k]);
+        sl_trace_push(buffer);
+        sl_trace_pop("one");
+    }
+    sl_trace_stop(&trace);
+    assert_int_equal(trace.tracks[0].count, 3);
+    for (int k = 0; k < 3; k++)
+        assert_string_equal(trace.tracks[0].activities[k].name, names[k]);
+    sl_trace_deinit(&trace);
+}
+
 enum { THREADS = 4, EACH = 20000 };
 
 static void *run_thread(void *context)
@@ -325,6 +345,7 @@ int main(void)
         cmocka_unit_test(test_notes_devices_and_ends),
         cmocka_unit_test(test_memory),
         cmocka_unit_test(test_full),
+        cmocka_unit_test(test_names_of_a_buffer),
         cmocka_unit_test(test_threads),
         cmocka_unit_test(test_marker),
         cmocka_unit_test(test_missing_ends),

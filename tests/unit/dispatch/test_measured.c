@@ -260,6 +260,31 @@ static void the_quickest_are_chosen_and_kept(void **state)
     assert_int_equal(lab.runs, runs);
 }
 
+/* Which source the cost of fake-b has where layer d could run on it. */
+static enum sl_cost_source find_rival(const struct sl_plan *plan)
+{
+    for (int32_t c = 0; c < plan->call_count; c++)
+        for (int32_t r = 0; r < plan->calls[c].rival_count && strcmp(plan->calls[c].node->name, "d") == 0; r++)
+            if (strcmp(plan->calls[c].rivals[r].backend, "fake-b") == 0)
+                return plan->calls[c].rivals[r].cost.source;
+    return SL_COST_NONE;
+}
+
+/* Where a backend took far too long on less work it is not timed, and that time is a bound, also for later plans. */
+static void what_is_known_to_be_slow_is_not_timed(void **state)
+{
+    struct world *w = *state;
+    forget(w);
+    set_all();
+    set_prices(SMALL, 200, 500, 1000000);
+    for (int again = 0; again < 2; again++) {
+        struct sl_plan *plan = plan_with(w, true, 100, false);
+        assert_int_equal(find_rival(plan), SL_COST_BOUND);
+        assert_int_equal(lab.ops, 6 * BACKENDS - 2); /* not on b and d */
+        sl_plan_destroy(plan);
+    }
+}
+
 static void nothing_is_timed_where_it_must_not_be(void **state)
 {
     struct world *w = *state;
@@ -579,6 +604,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(the_quickest_are_chosen_and_kept),
+        TEST(what_is_known_to_be_slow_is_not_timed),
         TEST(nothing_is_timed_where_it_must_not_be),
         TEST(the_time_is_over),
         TEST(the_time_is_shared),

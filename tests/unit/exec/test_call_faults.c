@@ -113,8 +113,8 @@ static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *si
 {
     const seqlstm_status status = get_right()->op_sizes(op, sizes, err);
     sizes->packed_bytes = 64;
-    if (reserves && sizes->reserve_bytes == 0)
-        sizes->reserve_bytes = 64;
+    if (reserves)
+        sizes->reserve_bytes = sizes->reserve_bytes / 64 * 64 + 68;
     return status;
 }
 
@@ -125,10 +125,19 @@ static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *qu
     return pass(SL_FUNCTION_WEIGHTS_PACK, op, err);
 }
 
+/* Whatever sizes were asked for, and in every step of a loop. */
+static void expect_aligned(const void *workspace, const void *reserve, const void *packed)
+{
+    assert_int_equal((uintptr_t)workspace % SEQLSTM_ALIGNMENT, 0);
+    assert_int_equal((uintptr_t)reserve % SEQLSTM_ALIGNMENT, 0);
+    assert_int_equal((uintptr_t)packed % SEQLSTM_ALIGNMENT, 0);
+}
+
 static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                               const struct seqlstm_forward *args, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(pass(SL_FUNCTION_FORWARD, find_op(binding), err));
+    expect_aligned(args->workspace, args->reserve, args->packed);
     return get_right()->forward(binding, queue, args, err);
 }
 
@@ -136,6 +145,7 @@ static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_q
                                const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(pass(SL_FUNCTION_BACKWARD, find_op(binding), err));
+    expect_aligned(args->workspace, args->reserve, args->packed);
     return get_right()->backward(binding, queue, args, err);
 }
 
@@ -468,6 +478,23 @@ static void a_matrix_of_two_stages_needs_its_gradient_at_once(void **state)
     sl_batch_destroy(batch);
 }
 
+/* In every step, also of a loop. */
+static void what_calls_keep_is_aligned(void **state)
+{
+    (void)state;
+    struct seqlstm_error err;
+    static struct left left;
+    reserves = true;
+    for (int f = 0; f < FORMS; f += 2) {
+        struct sl_batch *batch = make_batch(&forms[f]);
+        open(&forms[f], NULL);
+        ok(make_step(batch, WHOLE, &left, &err), &err);
+        close_world(&w);
+        sl_batch_destroy(batch);
+    }
+    reserves = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -477,6 +504,7 @@ int main(void)
         cmocka_unit_test(a_loop_is_not_cut),
         cmocka_unit_test(a_stage_is_made_or_memory_is_missing),
         cmocka_unit_test(a_matrix_of_two_stages_needs_its_gradient_at_once),
+        cmocka_unit_test(what_calls_keep_is_aligned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

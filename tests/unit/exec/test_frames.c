@@ -9,6 +9,7 @@ static const char *start_step(const struct sl_exec_step *step)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const int64_t slot = w.exec.ring.launched % SL_EXEC_AHEAD;
     sl_exec_make_frame(&w.exec, &w.exec.loose);
+    assert_true(w.exec.loose.slot_bytes <= w.exec.ring.slot_bytes);
     ok(sl_exec_launch(&w.exec, &w.exec.loose, step, run_no_calls, &err), &err);
     return w.exec.ring.device + slot * w.exec.ring.slot_bytes;
 }

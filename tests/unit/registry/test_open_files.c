@@ -38,6 +38,7 @@ FILE *__wrap_fopen64(const char *path, const char *mode);
 int __wrap_memfd_create(const char *name, unsigned flags);
 int __wrap_fcntl64(int file, int command, ...);
 
+static int interruptions, lock_interruptions; /* so many calls are interrupted */
 static int opened;
 static char inherited[1000]; /* names of what is */
 
@@ -47,8 +48,6 @@ static void note(const char *name, bool is_closed)
     if (!is_closed)
         snprintf(inherited + strlen(inherited), sizeof inherited - strlen(inherited), "%s ", name);
 }
-
-static int interruptions; /* so many calls are interrupted */
 
 int __wrap_open64(const char *path, int flags, ...)
 {
@@ -87,6 +86,11 @@ int __wrap_fcntl64(int file, int command, ...)
     if (command == F_DUPFD || command == F_DUPFD_CLOEXEC) {
         note("a duplicate", command == F_DUPFD_CLOEXEC);
         return __real_fcntl64(file, command, (int)(intptr_t)argument);
+    }
+    if (command == F_OFD_SETLK && lock_interruptions > 0) {
+        lock_interruptions--;
+        errno = EINTR;
+        return -1;
     }
     return __real_fcntl64(file, command, argument);
 }
@@ -177,7 +181,9 @@ static void files_are_opened_as_they_should(void **state)
     assert_false(is_mapped(path));
     assert_int_equal(sl_elf_check_plugin(path, &sl_backend_kind, &err), SEQLSTM_ABI_MISMATCH);
     assert_false(is_mapped(path));
+    lock_interruptions = 2;
     assert_int_equal(sl_file_lock_take(taken, &lock, &err), SEQLSTM_OK);
+    assert_int_equal(lock_interruptions, 0);
     assert_int_equal(symlink("lock", link), 0);
     assert_true(sl_file_lock_find_holder(taken, holder));
     assert_false(sl_file_lock_find_holder(link, holder));
