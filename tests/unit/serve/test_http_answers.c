@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <signal.h>
 
+#include "descriptors.h"
 #include "http_fixture.h"
 
 enum { LARGE = 6 << 20 };
@@ -276,6 +277,34 @@ static void clients_that_leave(void **state)
     free(large);
 }
 
+/* One that is known to have left stays so, also where another connection has the number of its socket. */
+static void a_client_that_has_left_stays_so(void **state)
+{
+    struct server server;
+    char *large = make_large(), text[1000];
+    int others[4];
+    (void)state;
+    start(&server);
+    const int client = say(&server, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    struct seqlstm_http_request *request = take_request(&server);
+    assert_int_equal(http->begin(request, 200, NULL, NULL), SEQLSTM_OK);
+    read_up_to(client, "\r\n\r\n", text, sizeof text);
+    const int open = descriptors_count();
+    close(client);
+    assert_int_equal(http->add(request, large, LARGE, NULL), SEQLSTM_OK);
+    while (descriptors_count() > open - 2) /* both ends are closed */
+        sched_yield();
+    assert_int_equal(http->is_gone(request), 1);
+    for (int k = 0; k < 4; k++)
+        others[k] = connect_to(&server);
+    assert_int_equal(http->is_gone(request), 1);
+    http->end(request);
+    for (int k = 0; k < 4; k++)
+        close(others[k]);
+    stop(&server);
+    free(large);
+}
+
 /* A server that is to end answers what it has, says that connections close, and accepts no others. */
 static void a_server_that_ends_answers_first(void **state)
 {
@@ -379,6 +408,7 @@ int main(int argc, char **argv)
                                        cmocka_unit_test(passes_are_told),
                                        cmocka_unit_test(idle_connections_are_closed),
                                        cmocka_unit_test(clients_that_leave),
+                                       cmocka_unit_test(a_client_that_has_left_stays_so),
                                        cmocka_unit_test(a_server_that_ends_answers_first),
                                        cmocka_unit_test(a_port_that_is_taken),
                                        cmocka_unit_test(a_free_port_of_each_family)};
