@@ -12,13 +12,15 @@ const char *sl_backend_status_name(enum sl_backend_status status)
     return (unsigned)status < sizeof names / sizeof *names ? names[status] : "unknown";
 }
 
+/* Adds to what the record warns of. */
 static SEQLSTM_PRINTF(4, 5) seqlstm_status
     warn(struct sl_arena *arena, struct sl_backend_record *record, struct seqlstm_error *err, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    record->warning = sl_arena_vprintf(arena, format, args);
+    const char *warning = sl_arena_vprintf(arena, format, args);
     va_end(args);
+    record->warning = warning && record->warning ? sl_arena_printf(arena, "%s; %s", record->warning, warning) : warning;
     if (!record->warning)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "out of memory while loading a backend");
     return SEQLSTM_OK;

@@ -13,6 +13,7 @@
 
 #include "base/memory/memory.h"
 #include "fake_collectives.h"
+#include "registry/watch/watch.h"
 
 static seqlstm_status describe_nothing(struct seqlstm_transport *transport, struct seqlstm_error *err)
 {
@@ -339,12 +340,17 @@ static void keep(void *context, enum sl_log_level level, const char *message)
 }
 
 static const struct seqlstm_host *given_host;
+static bool prints;
 
 static seqlstm_status open_careless(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
                                     uint32_t setting_count, const struct seqlstm_rendezvous *rendezvous,
                                     struct seqlstm_connection **out_connection, struct seqlstm_error *err)
 {
     umask(umask(0) ^ 011);
+    if (prints) {
+        printf("hello");
+        fflush(stdout);
+    }
     given_host = host;
     return fake_open(host, settings, setting_count, rendezvous, out_connection, err);
 }
@@ -383,6 +389,20 @@ static void carelessness_is_logged(void **state)
     snprintf(expected, sizeof expected,
              "warning: comm-test misbehaves: its open changed the mask of file permissions (umask %03o to %03o); "
              "seqlstm undid it\n",
+             (unsigned)mask, (unsigned)mask ^ 011);
+    assert_string_equal(logged, expected);
+    sl_connection_close(connection);
+    logged[0] = 0;
+    prints = true; /* and both are said */
+    fflush(stdout);
+    sl_watch_capture_output(true);
+    assert_int_equal(connect_logged(&log, 1000, &connection, &err), SEQLSTM_OK);
+    sl_watch_capture_output(false);
+    prints = false;
+    snprintf(expected, sizeof expected,
+             "warning: comm-test misbehaves: its open wrote 5 bytes to stdout or stderr, and may use the host's log "
+             "only: hello; "
+             "its open changed the mask of file permissions (umask %03o to %03o); seqlstm undid it\n",
              (unsigned)mask, (unsigned)mask ^ 011);
     assert_string_equal(logged, expected);
     logged[0] = 0;
