@@ -2,14 +2,17 @@
 /* The file of measured costs: what was saved is found, damage is survived and repaired, writers at once lose nothing,
  * full disks and no memory do no harm. */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -17,6 +20,7 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/value/hash.h"
+#include "descriptors.h"
 #include "dispatch/cost/cost_cache.h"
 #include "oom.h"
 #include "temporary.h"
@@ -407,6 +411,47 @@ static void the_users_folder(void **state)
     }
 }
 
+static int waits = -1; /* which take no time; below 0: they do */
+
+int __real_nanosleep(const struct timespec *time, struct timespec *rest);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest);
+int __wrap_nanosleep(const struct timespec *time, struct timespec *rest)
+{
+    if (waits < 0)
+        return __real_nanosleep(time, rest);
+    waits++;
+    return 0;
+}
+
+/* Another run that holds the lock is waited for, but not for ever; nothing is left open, and nothing is lost. */
+static void a_locked_file_is_not_waited_for_long(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char name[300], expected[400];
+    save(1, 3);
+    struct sl_cost_cache *cache = open_cache();
+    add(cache, 4);
+    snprintf(name, sizeof name, "%s/costs.lock", folder);
+    const int held = open(name, O_RDWR | O_CLOEXEC);
+    assert_int_equal(flock(held, LOCK_EX), 0);
+    const int before = descriptors_count();
+    waits = 0;
+    assert_int_equal(sl_cost_cache_save(cache, &err), SEQLSTM_UNAVAILABLE);
+    snprintf(expected, sizeof expected, "%s is locked by another run", folder);
+    assert_string_equal(err.message, expected);
+    assert_true(waits > 10 && waits < 1000);
+    waits = -1;
+    assert_int_equal(descriptors_count(), before);
+    close(held);
+    assert_int_equal(sl_cost_cache_save(cache, &err), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    cache = open_cache();
+    for (uint64_t n = 1; n <= 4; n++)
+        assert_true(holds(cache, n));
+    sl_cost_cache_close(cache);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -419,6 +464,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(lines_are_as_before, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(large_files_lose_what_is_old, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_locked_file_is_not_waited_for_long, make_folder, remove_folder),
         cmocka_unit_test(the_users_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

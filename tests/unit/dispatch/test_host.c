@@ -43,6 +43,12 @@ static void count_team(void *argument, int32_t member, int32_t members)
     *sum += 1000 * members + member;
 }
 
+static void run_never(void *argument, int64_t begin, int64_t end)
+{
+    (void)argument;
+    fail_msg("from %lld to %lld", (long long)begin, (long long)end);
+}
+
 static void queues_run_everything_once(void **state)
 {
     (void)state;
@@ -56,7 +62,8 @@ static void queues_run_everything_once(void **state)
         assert_int_equal(queue.queue.members, inline_only ? 1 : 3);
         queue.queue.services->parallel_for(&queue.queue, 1001, 10, count_range, (void *)&sum);
         assert_int_equal(sum, 1001 * 1000 / 2);
-        queue.queue.services->parallel_for(&queue.queue, 0, 10, count_range, (void *)&sum);
+        queue.queue.services->parallel_for(&queue.queue, 0, 10, run_never, NULL);
+        queue.queue.services->parallel_for(&queue.queue, -5, 10, run_never, NULL);
         assert_int_equal(sum, 1001 * 1000 / 2);
         sum = 0;
         queue.queue.services->team(&queue.queue, count_team, (void *)&sum);

@@ -81,6 +81,13 @@ static void both_sides_have_their_ids_on_the_device(void **state)
         assert_ptr_equal(axes->rows.device_sequence_id, axes->steps.device_sequence_id);
         assert_ptr_equal(axes->rows.device_position0, axes->steps.device_position0);
     }
+    for (int streams_on = 0; streams_on < 2; streams_on++) { /* each side has flags of its own */
+        const uint32_t stream = streams_on ? SEQLSTM_BIT_AXIS_STREAM : 0;
+        w.batch->axis.flags = (w.batch->axis.flags & ~(uint32_t)SEQLSTM_BIT_AXIS_STREAM) | stream;
+        ok(sl_exec_bind(&w.exec, w.batch, &err), &err);
+        assert_int_equal(w.exec.shape->sides[SL_EXEC_TARGET].rows.flags, SEQLSTM_BIT_AXIS_UNIFORM | stream);
+        assert_int_equal(w.exec.shape->sides[SL_EXEC_SOURCE].rows.flags, SEQLSTM_BIT_AXIS_UNIFORM);
+    }
     close_world();
 }
 
