@@ -2,6 +2,7 @@
 /* Several ranks, which are processes: they begin with the same, evaluate as one does, and are interrupted together. */
 #include <stdatomic.h>
 
+#include "base/system/clock.h"
 #include "forked_ranks.h"
 #include "train_plain.h"
 #include "train/evaluate.h"
@@ -79,6 +80,59 @@ static void all_ranks_end_alike(void **state)
     };
     for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
         expect_of_ranks(RANKS, trials[k].name, be_rank, &trials[k]);
+}
+
+/* One rank cannot read its batches any more, at this of them. */
+struct failing {
+    const char *name;
+    int rank, at;
+    bool carries;
+};
+
+static bool fail_rank(int rank, const char *job, const void *context)
+{
+    const struct failing *trial = context;
+    const struct sl_parallel_config config = {.data = RANKS};
+    struct sl_interrupt own = {0};
+    struct sl_connection *connection = NULL;
+    struct sl_ranks ranks;
+    struct fake_params fake;
+    struct sl_evaluation evaluation = {.batches = -7};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    fake_params_init(&fake);
+    struct sl_exec exec = {.params = &fake.params};
+    struct sl_batcher batcher = {
+        .batches = 7, .evaluate = true, .stream = trial->carries, .fail_at = rank == trial->rank ? trial->at : 0};
+    struct sl_metric_rule rule = {.loss = SL_LOSS_MSE};
+    const struct sl_evaluation_ranks request = {
+        .exec = &exec, .batcher = &batcher, .rule = &rule, .carries = trial->carries};
+    rule.wanted[SL_METRIC_LOSS] = true;
+    if (join_ranks(rank, RANKS, job, &connection) != SEQLSTM_OK ||
+        sl_ranks_init(&ranks, connection, &config, &own, NULL) != SEQLSTM_OK)
+        return false;
+    const int64_t begun = sl_clock_ns();
+    const seqlstm_status status = sl_evaluate_on_ranks(&request, &ranks, &evaluation, &err);
+    sl_connection_close(connection);
+    /* its own message, and no result; the others do not wait for it until their time is up */
+    const bool fine = rank == trial->rank ? status == SEQLSTM_IO && strcmp(err.message, "the disk is gone") == 0
+                                          : status != SEQLSTM_OK && err.message[0] != '\0';
+    if (!fine)
+        print_error("%s, rank %d: %d %s\n", trial->name, rank, (int)status, err.message);
+    return fine && evaluation.batches == -7 && sl_clock_ns() - begun < INT64_C(30000000000);
+}
+
+static void a_rank_that_fails_ends_the_others(void **state)
+{
+    (void)state;
+    static const struct failing trials[] = {
+        {"the first batch of rank 0", 0, 1, false},
+        {"the first batch of rank 2", 2, 1, false},
+        {"a later round of rank 1", 1, 5, false},
+        {"the end at rank 2", 2, 8, false},
+        {"rank 0 alone", 0, 3, true},
+    };
+    for (size_t k = 0; k < sizeof trials / sizeof *trials; k++)
+        expect_of_ranks(RANKS, trials[k].name, fail_rank, &trials[k]);
 }
 
 enum part { ROWS, RECORDS, UPDATES, BATCHES };
@@ -170,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_ranks_end_alike),
+        cmocka_unit_test(a_rank_that_fails_ends_the_others),
         cmocka_unit_test(ranks_begin_alike),
         cmocka_unit_test(all_rows_of_an_update_are_lookups),
     };
