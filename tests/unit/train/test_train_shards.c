@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ranks that share layers and batches give to each other: carried states, weights, what compression has missed. */
 #include "forked_ranks.h"
+#include "oom.h"
 #include "train_plain.h"
 
 #include "parallel/reducer.h"
@@ -400,6 +401,47 @@ static void segments_of_a_batch_share_their_masks(void **state)
     }
 }
 
+/* Whatever finds no memory, that is said, and all that was taken before is given back. */
+static void shards_without_memory(void **state)
+{
+    (void)state;
+    static const struct sl_parallel_config config = {.data = 1, .pipeline = 1, .shards = 3};
+    for (int stream = 0; stream < 2; stream++)
+        for (int n = 1;; n++) {
+            struct world *world = make_plain();
+            struct sl_interrupt own = {0};
+            struct sl_memory memory = {0};
+            struct sl_ranks ranks;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_update making = {.normaliser = 0.5};
+            struct sl_batch *group[3];
+            world->model.data.batching.unit = stream ? SL_UNIT_STREAM : SL_UNIT_SEQUENCE;
+            assert_int_equal(sl_ranks_init(&ranks, NULL, &config, &own, NULL), SEQLSTM_OK);
+            struct sl_trainer trainer = {.config = &world->model.train, .request = world->request};
+            trainer.request.ranks = &ranks;
+            trainer.request.memory = &memory;
+            for (int i = 0; i < 2; i++)
+                assert_int_equal(sl_batcher_next(&world->train, &group[i], NULL), SEQLSTM_OK);
+            making.group = group;
+            making.count = 2;
+            step_count = 0;
+            oom_fail_at(n);
+            seqlstm_status status = sl_trainer_open_shards(&trainer, &err);
+            if (status == SEQLSTM_OK)
+                status = sl_trainer_run_shards(&trainer, &making, &err);
+            const bool failed = oom_disarm();
+            assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+            assert_true(!failed || strncmp(err.message, "no memory for ", 14) == 0);
+            for (int i = 0; i < 2; i++)
+                sl_batch_destroy(group[i]);
+            sl_trainer_close_shards(&trainer);
+            assert_int_equal(memory.live_bytes, 0);
+            free(world);
+            if (!failed)
+                break;
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +450,7 @@ int main(void)
         cmocka_unit_test(errors_of_compression_are_summed_and_divided),
         cmocka_unit_test(lent_gradients_are_added_and_given_back),
         cmocka_unit_test(segments_of_a_batch_share_their_masks),
+        cmocka_unit_test(shards_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
