@@ -78,10 +78,14 @@ seqlstm_status sl_trusted_files_check(struct sl_session *session, const char *fo
     char *checkpoints = sl_path_join(folder, "checkpoints");
     if (c.status == SEQLSTM_OK)
         c.status = check(session, checkpoints, true, err);
-    if (c.status == SEQLSTM_OK)
-        sl_checkpoint_folder_visit(checkpoints, check_checkpoint, &c);
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    const seqlstm_status status = c.status == SEQLSTM_OK && checkpoints
+                                      ? sl_checkpoint_folder_visit(checkpoints, check_checkpoint, &c, &why)
+                                      : SEQLSTM_OK;
     free(checkpoints);
-    return c.status;
+    if (status == SEQLSTM_NO_MEMORY && err) /* what cannot be read is not read later */
+        *err = why;
+    return status == SEQLSTM_NO_MEMORY ? status : c.status;
 }
 
 /* `key`: of the configuration, for its place. */

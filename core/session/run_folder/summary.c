@@ -39,13 +39,17 @@ static json_t *signatures_object(const struct sl_metric_values *values)
 }
 
 /* A finished run is only evaluated again: its summary keeps what it says about training. */
-static void keep_training(const struct sl_session *session, json_t *root)
+static seqlstm_status keep_training(const struct sl_session *session, json_t *root, struct seqlstm_error *err)
 {
     static const char *const kept[] = {"seconds", "training_seconds", "waiting", "graphs", "idle", "layers"};
     char *path = sl_path_join(session->folder, SUMMARY), *text = NULL;
     size_t bytes = 0;
     json_t *before = NULL;
-    if (path && sl_file_exists(path) && sl_file_read(path, SUMMARY_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
+    if (path == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
+    const seqlstm_status status =
+        sl_file_exists(path) ? sl_file_read(path, SUMMARY_LIMIT, &text, &bytes, err) : SEQLSTM_OK;
+    if (text)
         before = json_loadb(text, bytes, 0, NULL);
     for (size_t k = 0; k < sizeof kept / sizeof *kept; k++)
         if (json_object_get(before, kept[k]))
@@ -53,6 +57,7 @@ static void keep_training(const struct sl_session *session, json_t *root)
     json_decref(before);
     free(text);
     free(path);
+    return status;
 }
 
 seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const struct sl_run_result *result,
@@ -96,12 +101,11 @@ seqlstm_status sl_run_folder_write_summary(struct sl_session *session, const str
             json_pack("{s:I,s:f}", "update", (json_int_t)train->best_update, "epochs", train->best_epochs));
     if (root && train->end == SL_END_DIVERGED)
         json_object_set_new(root, "reason", json_string(train->reason));
-    if (root && train->made == 0)
-        keep_training(session, root);
+    seqlstm_status status = root && train->made == 0 ? keep_training(session, root, err) : SEQLSTM_OK;
     struct sl_buf buf = {0};
     if (!sl_json_append_tree(&buf, root, JSON_REAL_PRECISION(9)))
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", SUMMARY);
-    seqlstm_status status = sl_run_folder_write_buf(session->folder, SUMMARY, &buf, SEQLSTM_OK, err);
+    status = sl_run_folder_write_buf(session->folder, SUMMARY, &buf, status, err);
     sl_buf_deinit(&buf);
     return status;
 }

@@ -52,7 +52,7 @@ uint64_t sl_session_sign_weights(const struct sl_session *session)
     char *path = session->folder ? sl_path_join(session->folder, "final.safetensors") : NULL;
     char *folder = session->folder ? sl_path_join(session->folder, "checkpoints") : NULL;
     if (!sign_file(path, &sign) && folder)
-        sl_checkpoint_folder_visit(folder, sign_checkpoint, &sign);
+        sl_checkpoint_folder_visit(folder, sign_checkpoint, &sign, NULL);
     free(path);
     free(folder);
     return sign;

@@ -64,8 +64,10 @@ seqlstm_status sl_checkpoint_open_latest(const char *folder, const struct sl_log
 /* Is there a file with a checkpoint's name, whatever its contents? */
 bool sl_checkpoint_folder_has_any(const char *folder);
 
-/* Calls `visit` with the path of each file that has a checkpoint's name. A folder that cannot be read has none. */
-void sl_checkpoint_folder_visit(const char *folder, void (*visit)(void *context, const char *path), void *context);
+/* Calls `visit` with the path of each file that has a checkpoint's name. IO: the folder cannot be read; NO_MEMORY: none
+ * was visited. */
+seqlstm_status sl_checkpoint_folder_visit(const char *folder, void (*visit)(void *context, const char *path),
+                                          void *context, struct seqlstm_error *err);
 
 /* Opens one and checks format, version and checksum. */
 seqlstm_status sl_checkpoint_open(const char *path, struct sl_safetensors **out_file, struct seqlstm_error *err);

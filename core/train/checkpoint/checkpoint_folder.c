@@ -102,13 +102,16 @@ bool sl_checkpoint_folder_has_any(const char *folder)
     return found;
 }
 
-void sl_checkpoint_folder_visit(const char *folder, void (*visit)(void *context, const char *path), void *context)
+seqlstm_status sl_checkpoint_folder_visit(const char *folder, void (*visit)(void *context, const char *path),
+                                          void *context, struct seqlstm_error *err)
 {
     struct scan scan = {0};
-    if (scan_folder(folder, &scan, NULL) == SEQLSTM_OK)
+    const seqlstm_status status = scan_folder(folder, &scan, err);
+    if (status == SEQLSTM_OK)
         for (size_t i = 0; i < scan.count; i++)
             visit(context, scan.items[i].path);
     scan_deinit(&scan);
+    return status;
 }
 
 static bool is_best(const struct sl_train_state *state, int64_t update)

@@ -44,18 +44,20 @@ static json_t *read_entries(const char *folder, const struct sl_log *log)
     char *path = sl_path_join(folder, CHECKSUMS), *text = NULL;
     size_t bytes = 0;
     json_t *root = NULL, *files = NULL;
+    seqlstm_status status = path ? SEQLSTM_OK : SEQLSTM_NO_MEMORY;
     if (path && sl_file_exists(path)) {
-        if (sl_file_read(path, CHECKSUMS_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
+        status = sl_file_read(path, CHECKSUMS_LIMIT, &text, &bytes, NULL);
+        if (status == SEQLSTM_OK)
             root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
         if (is_sound(root))
             files = json_incref(json_object_get(root, "files"));
-        else
+        else if (status != SEQLSTM_NO_MEMORY)
             sl_log_printf(log, SL_LOG_WARN, "%s is damaged: whether the run's files were changed is not known", path);
     }
     json_decref(root);
     free(text);
     free(path);
-    return files ? files : json_object();
+    return files || status == SEQLSTM_NO_MEMORY ? files : json_object();
 }
 
 /* Drops the entries of files that are gone. */
@@ -66,10 +68,8 @@ static void prune(const char *folder, json_t *files)
     const char *name;
     json_object_foreach_safe(files, next, name, value)
     {
-        char *path = sl_path_join(folder, name);
-        if (path && !sl_file_exists(path))
+        if (!sl_file_is_in(folder, name))
             json_object_del(files, name);
-        free(path);
     }
 }
 
@@ -95,6 +95,8 @@ seqlstm_status sl_checksums_forget(const char *folder, const char *name, const c
 {
     json_t *files = read_entries(folder, NULL);
     const char *known = json_string_value(json_object_get(files, name));
+    if (files == NULL)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", CHECKSUMS);
     if (known == NULL || (checksum && strcmp(known, checksum) == 0)) {
         json_decref(files);
         return SEQLSTM_OK;

@@ -188,6 +188,14 @@ static void a_link_among_checkpoints_is_refused(void **state)
                  "%s is a link, and what it leads to is not in the run folder; use `--trust` if you made it yourself",
                  names[link]);
         assert_string_equal(err.message, expected);
+        for (int n = 1;; n++) { /* no memory is no reason to pass it over */
+            oom_fail_at(n);
+            const seqlstm_status refused = sl_trusted_files_check(&session, "run", &err);
+            const bool failed = oom_disarm();
+            assert_true(refused == SEQLSTM_INVALID_CONFIG || (failed && refused == SEQLSTM_NO_MEMORY));
+            if (!failed)
+                break;
+        }
         session.options.trust = true;
         ok(sl_trusted_files_check(&session, "run", &err), &err);
     }

@@ -13,6 +13,7 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/system/log.h"
+#include "oom.h"
 #include "scratch.h"
 #include "train/checkpoint/checksums.h"
 #include "train/checkpoint/weights.h"
@@ -125,6 +126,42 @@ static void checksums_are_of_files_that_are_there(void **state)
     expect_entries("");
 }
 
+/* Without memory no entry of another file is lost, none is left that shall be forgotten, and no file is called damaged.
+ */
+static void checksums_without_memory(void **state)
+{
+    (void)state;
+    char folder[128];
+    const char *const names[] = {"a", "b", NULL};
+    const struct sl_log log = {.write = keep, .level = SL_LOG_WARN};
+    snprintf(folder, sizeof folder, "%s", scratch_path("sums"));
+    assert_int_equal(sl_file_make_folders(folder, NULL), SEQLSTM_OK);
+    for (const char *name = "abc"; *name; name++)
+        put_file((char[]){*name, 0}, (char[]){*name, 0});
+    for (int act = 0; act < 3; act++)
+        for (int n = 1;; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            seqlstm_status status = SEQLSTM_OK;
+            put_file("checksums.json",
+                     "{\"files\": {\"a\": \"" SUM_A "\", \"b\": \"" SUM_B "\"}, \"schema\": \"seqlstm.checksums/1\"}");
+            said[0] = 0;
+            oom_fail_at(n);
+            if (act == 0)
+                status = sl_checksums_note(folder, "c", SUM_C, &err);
+            else if (act == 1)
+                status = sl_checksums_forget(folder, "a", NULL, &err);
+            else
+                sl_checksums_compare(folder, names, &log);
+            const bool failed = oom_disarm();
+            assert_true(status == SEQLSTM_OK || (failed && status == SEQLSTM_NO_MEMORY && err.message[0]));
+            assert_null(strstr(said, "damaged"));
+            if (act < 2)
+                expect_entries(status != SEQLSTM_OK ? "aa bb" : act == 0 ? "aa bb cc" : "bb");
+            if (!failed)
+                break;
+        }
+}
+
 /* Of several files each has its own sum, and what is said names the one that is meant. */
 static void a_changed_file_is_named(void **state)
 {
@@ -189,6 +226,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checksums_are_used_only_from_a_sound_file),
         cmocka_unit_test(checksums_are_of_files_that_are_there),
+        cmocka_unit_test(checksums_without_memory),
         cmocka_unit_test(a_changed_file_is_named),
         cmocka_unit_test(changed_weights_are_named),
     };
