@@ -287,6 +287,8 @@ static const struct plain plains[] = {
     {"pool", "T7B9C4", "ragged", "kind=max,nan", true},
     {"vector", "N1003", "flat", "kind=sign_axpy,nan", true},
     {"vector", "N1003", "flat", "kind=clamp,nan", true},
+    {"rnn", "T4B3I5H70", "ragged", "zoneout_hidden", true},
+    {"rnn", "T7B5I6H9", "ragged", "act=sigmoid", true},
 };
 
 /* Layers that are tried with products in each narrower type; in inference, those of one layer also in int8. */
