@@ -231,6 +231,30 @@ static void layers_of_keras(void **state)
     check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2}, "
           "{type: dense, name: d, units: from_target}",
           false, SL_CONVENTION_KERAS, before, "");
+    /* levels of every kind of cell have names of their own */
+    static const char *const cells[] = {"rnn", "gru", "lstm"}, *const names[] = {"simple_rnn", "gru", "lstm"};
+    static const char *const orders[] = {"0", "102", "0123"};
+    for (int c = 0; c < 3; c++) {
+        char text[16][60], layers[200];
+        struct expected levels[9] = {{NULL, NULL, NULL, NULL}};
+        for (int k = 0; k < 6; k++) {
+            static const char *const leaves[] = {"kernel", "recurrent_kernel", "bias"};
+            static const char *const ours[] = {"w_x", "w_h", "bias"};
+            static char shapes[6][20], own[6][40], order[6][10];
+            const int width = 2 * (c == 0 ? 1 : c == 1 ? 3 : 4), rows = k == 2 || k == 5 ? 0 : 2;
+            snprintf(text[k], sizeof text[k], "r_l%d/%s_cell/%s", k / 3, names[c], leaves[k % 3]);
+            snprintf(own[k], sizeof own[k], "r.l%d.forward.%s", k / 3, ours[k % 3]);
+            snprintf(shapes[k], sizeof shapes[k], rows ? "2,%d" : "%d", width);
+            snprintf(order[k], sizeof order[k], "%s%s", rows ? "T" : "", orders[c]);
+            levels[k] = (struct expected){text[k], shapes[k], own[k], order[k]};
+        }
+        levels[6] = (struct expected){"d/kernel", "2,1", "d.w", "T0"};
+        levels[7] = (struct expected){"d/bias", "1", "d.bias", "0"};
+        snprintf(layers, sizeof layers,
+                 "{type: %s, name: r, units: 2, layers: 2%s}, {type: dense, name: d, units: from_target}", cells[c],
+                 c == 1 ? ", reset_after: false" : "");
+        check(layers, false, SL_CONVENTION_KERAS, levels, "");
+    }
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------------- */

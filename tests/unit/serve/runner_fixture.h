@@ -32,6 +32,8 @@ struct seqlstm_http_request {
     int64_t lengths[6];
     int count;
     bool gone;
+    bool broken;    /* its stream */
+    int looks;      /* whether the client is still there */
     int32_t status; /* 0: it waits */
     char message[60];
 };
@@ -54,6 +56,7 @@ static struct {
 
 static int32_t is_gone(const struct seqlstm_http_request *request)
 {
+    ((struct seqlstm_http_request *)(uintptr_t)request)->looks++;
     return request->gone;
 }
 
@@ -248,7 +251,8 @@ void __wrap_sl_job_answer(struct sl_serving *serving, struct sl_job *job)
 
 void __wrap_sl_job_fail(struct sl_serving *serving, struct sl_job *job, int status, const char *message, bool broken)
 {
-    (void)serving, (void)broken;
+    (void)serving;
+    job->request->broken = broken;
     job->request->status = status;
     snprintf(job->request->message, sizeof job->request->message, "%s", message);
     sl_job_destroy(job);

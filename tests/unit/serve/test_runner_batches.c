@@ -314,6 +314,7 @@ static void texts_fail_with_their_own_reason(void **state)
         assert_true(all[0].status == 200 && all[2].status == 0);
         assert_int_equal(all[1].status, cases[c].status);
         assert_string_equal(all[1].message, "job 2, choice 0");
+        assert_true(all[1].broken);
         while (sl_runner_is_busy(&scene.runner))
             sl_runner_run(&scene.runner);
         assert_int_equal(all[2].status, 200);
@@ -341,6 +342,7 @@ static void padding_ends_with_the_last_text(void **state)
     expect_story("answer of 1\n");
     assert_true(all[0].status == 200 && all[1].status == 499);
     assert_string_equal(all[1].message, "the client has left");
+    assert_false(all[1].broken);
     assert_int_equal(scene.serving.counters.gone, 1);
     end(&scene);
 }
@@ -368,6 +370,22 @@ static void prompts_are_padded(void **state)
     end(&scene);
 }
 
+/* It costs a call of the system to see whether a client is there: that is done every 50 ms, not for each batch. */
+static void clients_are_looked_for_now_and_then(void **state)
+{
+    (void)state;
+    struct seqlstm_http_request request = JOB(1);
+    struct scene scene;
+    begin(&scene, language, SL_BATCHING_STEPS, false);
+    sl_runner_add(&scene.runner, make_text(&scene, &request, 120));
+    for (int k = 0; k < 120; k++) { /* each takes a millisecond */
+        assert_in_range(request.looks, k / 50 - (k % 50 < 2 && k > 1), k / 50);
+        sl_runner_run(&scene.runner);
+    }
+    assert_int_equal(request.looks, 2);
+    end_with(&scene);
+}
+
 /* Without memory for its answer a job is refused, and the next one is not. */
 static void a_job_without_memory_is_refused(void **state)
 {
@@ -381,6 +399,7 @@ static void a_job_without_memory_is_refused(void **state)
     assert_true(oom_disarm());
     assert_int_equal(all[0].status, 503);
     assert_string_equal(all[0].message, "no memory for the answer");
+    assert_false(all[0].broken); /* nothing of its stream has been computed */
     sl_runner_add(&scene.runner, make_job(&scene, &all[1]));
     sl_runner_run(&scene.runner);
     assert_int_equal(all[1].status, 200);
@@ -406,6 +425,7 @@ static void a_batch_without_memory_fails_alone(void **state)
             assert_int_equal(small.status, 200);
             assert_int_equal(large.status, failed ? 503 : 200);
             assert_string_equal(large.message, failed ? "no memory for a batch" : "");
+            assert_int_equal(large.broken, failed);
             sl_runner_add(&scene.runner, make_job(&scene, &again));
             sl_runner_run(&scene.runner);
             assert_int_equal(again.status, 200);
@@ -435,6 +455,7 @@ int main(void)
         cmocka_unit_test(texts_fail_with_their_own_reason),
         cmocka_unit_test(padding_ends_with_the_last_text),
         cmocka_unit_test(prompts_are_padded),
+        cmocka_unit_test(clients_are_looked_for_now_and_then),
         cmocka_unit_test(a_job_without_memory_is_refused),
         cmocka_unit_test(a_batch_without_memory_fails_alone),
     };
