@@ -75,10 +75,30 @@ static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *si
     return status;
 }
 
+static const struct sl_plan *packing; /* for several executors; NULL: for one */
+
+/* Only the parameters are there. */
+static void expect_params(const struct seqlstm_op *op, void *const *slots)
+{
+    int found = 0;
+    for (int32_t c = 0; c < packing->call_count; c++)
+        for (int32_t s = 0; s < packing->calls[c].node->slot_count && packing->calls[c].op == op; s++) {
+            const int32_t t = packing->calls[c].node->slots[s];
+            const struct sl_tensor *tensor = t >= 0 ? &packing->graph->tensors[t] : NULL;
+            const bool is_param = tensor && tensor->role == SL_TENSOR_PARAM;
+            assert_ptr_equal(slots[s],
+                             is_param ? w.params->values + w.params->views[tensor->owner].offset_elems : NULL);
+            found += is_param;
+        }
+    assert_true(found > 0);
+}
+
 static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
                            const struct seqlstm_step *step, struct seqlstm_error *err)
 {
-    (void)op, (void)queue, (void)slots, (void)step;
+    (void)queue, (void)step;
+    if (packing)
+        expect_params(op, slots);
     const bool now = is_faulty(SL_FUNCTION_WEIGHTS_PACK);
     if (now && damages)
         ((char *)packed)[PACKED_BYTES] ^= 1;
@@ -452,7 +472,9 @@ static seqlstm_status pack_once(struct sl_packed *packed, struct sl_memory *memo
     ok(sl_graph_create(&request, &graph, err), err);
     const struct sl_plan_request planned = {.graph = graph, .registry = w.registry};
     ok(sl_plan_create(&planned, &plan, err), err);
+    packing = plan;
     const seqlstm_status status = sl_packed_init(packed, plan, w.params, NULL, memory, err);
+    packing = NULL;
     assert_int_equal(status == SEQLSTM_OK, packed->buffer != NULL);
     sl_packed_deinit(packed);
     sl_plan_destroy(plan);
