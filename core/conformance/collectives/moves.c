@@ -112,8 +112,8 @@ static void count_members(struct sl_trial *trial, uint32_t group, int32_t member
         .kind = SEQLSTM_COLLECTIVE_ALL_REDUCE, .dtype = SEQLSTM_DTYPE_INT32, .elems = 3, .from = ones, .to = ones};
     const seqlstm_status status = trial->failed ? SEQLSTM_OK : sl_connection_run(trial->connection, group, sum, &err);
     sl_trial_check(trial, status == SEQLSTM_OK && ones[0] == members && ones[2] == members,
-                   "group %u has the sum %d, expected %d (status %d: %s)", group, ones[0], members, (int)status,
-                   err.message);
+                   "group %u has the sum %d, expected %d (status %d: %s)", group, ones[ones[0] == members ? 2 : 0],
+                   members, (int)status, err.message);
 }
 
 /* Ranks that do not ascend, that do not exist, and others than this one. */

@@ -274,12 +274,46 @@ static void pairs_have_two_histograms(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Their rows are those of the table, whose number is not that of the columns; the first 200 are shown. */
+static void columns_of_a_table_have_its_rows(void **state)
+{
+    static struct sl_column items[202];
+    static const int32_t counts[] = {1, 200, 201, 202};
+    static const char *const ends[] = {"", "", "<p>and 1 more column</p>\n", "<p>and 2 more columns</p>\n"};
+    (void)state;
+    set_lengths(&stats.lengths, lengths, 4);
+    for (int k = 0; k < 202; k++) {
+        items[k] =
+            (struct sl_column){.use = "input", .missing = 7, .is_number = true, .low = -1, .high = 2, .mean = 0.5};
+        snprintf(items[k].name, sizeof items[k].name, "c<%d", k);
+    }
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        const struct cli_data_content content = {
+            .columns = {.rows = k ? 12345678901 : 1, .items = items, .count = counts[k]}};
+        struct sl_buf out = {0};
+        cli_write_data_page(&out, "m", NULL, &content, NULL);
+        const char *at = sl_buf_text(&out);
+        skip_to(&at, "<h2>Columns");
+        expect_next(&at, "<h2>Columns of %s</h2>\n<div class=\"scroll\"><table><tr><th>column</th>",
+                    k ? "12345678901 rows" : "1 row");
+        skip_to(&at, "<tr><td>");
+        for (int c = 0; c < counts[k] && c < 200; c++)
+            expect_next(&at,
+                        "<tr><td>c&lt;%d</td><td class=\"words\">input</td><td>7</td><td class=\"words\">-1 to 2, mean "
+                        "0.5</td></tr>\n",
+                        c);
+        expect_next(&at, "</table></div>\n%s<h2>One epoch", ends[k]);
+        sl_buf_deinit(&out);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_teardown(bars_marks_and_edges, close_stats),
         cmocka_unit_test_teardown(long_sequences_share_bars, close_stats),
         cmocka_unit_test_teardown(pairs_have_two_histograms, close_stats),
+        cmocka_unit_test_teardown(columns_of_a_table_have_its_rows, close_stats),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,6 +167,11 @@ static void sums_of_each_group_are_checked(void **state)
         run_ranks(sl_trial_groups, THREAD_RANKS, ranks);
         check_detail(&ranks[cases[k].to], cases[k].detail);
     }
+    threads.only_last = true; /* then it is the last element that is wrong */
+    offend(SEQLSTM_COLLECTIVE_ALL_REDUCE, 1, 2, 0, 0);
+    run_ranks(sl_trial_groups, THREAD_RANKS, ranks);
+    threads.only_last = false;
+    check_detail(&ranks[0], "group 1 has the sum 16777218, expected 2 (status 0: )");
 }
 
 /* From as many shards as ranks to eight more, in both widths: the last exchange of all, and the first. */

@@ -44,6 +44,7 @@ static struct {
      * and of the last byte is wrong. */
     int32_t kind, from, to; /* kind: -1: no offence; to: -1: every rank */
     uint32_t group, call;
+    bool only_last; /* the first byte is right */
 } threads = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
 /* Under the lock. */
@@ -82,7 +83,8 @@ static void thread_take(const struct seqlstm_group *g, const struct seqlstm_exch
     if (count == 0 || threads.kind != (int32_t)e->kind || threads.from != from || threads.group != g->number ||
         (threads.to >= 0 && threads.to != g->rank) || threads.connections[g->rank].calls[e->kind] < threads.call)
         return;
-    to[0] ^= 1;
+    if (!threads.only_last)
+        to[0] ^= 1;
     if (count > 1)
         to[count - 1] ^= 1;
 }
