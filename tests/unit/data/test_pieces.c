@@ -238,6 +238,39 @@ static void test_files_of_both_sides(void **state)
     data_close(&o);
 }
 
+/* One model that is learned from both sides cuts both, of the training data and of an input. */
+static void test_both_sides_share_a_model(void **state)
+{
+    (void)state;
+    if (is_absent())
+        return;
+    data_write("a", "tap pat tap\njog jog\n");
+    data_write("b", "emu emu tap\ntap jog\n");
+    struct data_open o =
+        data_open_train("type: lines, train: {source: a, target: b}, batch_size: 2, tokenizer: {type: sentencepiece, "
+                        "vocab_size: 16, method: bpe, shared: true}",
+                        MODEL_PAIRS, PAIRS);
+    assert_ptr_equal(sl_data_state_find_source_vocabulary(o.state), sl_data_state_find_vocabulary(o.state));
+    struct sl_input_request request = {.data = "tap pat tap\njog jog\n", .data_bytes = 20};
+    struct sl_dataset *input = NULL;
+    assert_int_equal(sl_dataset_open_input(o.model, o.state, &request, &input, NULL), SEQLSTM_OK);
+    const struct sl_dataset *both[] = {o.train, input};
+    struct sl_batch *batch[2];
+    for (int k = 0; k < 2; k++) {
+        assert_int_equal(sl_dataset_get_counts(both[k])->unknown_tokens, 0);
+        struct sl_batcher *batcher = data_batcher(both[k], SL_BATCHING_PREDICT, 1, 0, 0);
+        batch[k] = data_next(batcher);
+        sl_batcher_close(batcher);
+    }
+    const int64_t rows = batch[0]->source.axis.rows;
+    assert_int_equal(rows, batch[1]->source.axis.rows);
+    assert_memory_equal(batch[0]->source.input.ids, batch[1]->source.input.ids, (size_t)rows * 4);
+    for (int k = 0; k < 2; k++)
+        sl_batch_destroy(batch[k]);
+    sl_dataset_close(input);
+    data_close(&o);
+}
+
 static void test_what_is_no_model(void **state)
 {
     (void)state;
@@ -294,7 +327,7 @@ int main(void)
         cmocka_unit_test(test_all_lines_are_learned_from),  cmocka_unit_test(test_texts_are_cut),
         cmocka_unit_test(test_long_lines_are_learned_from), cmocka_unit_test(test_pieces_are_counted),
         cmocka_unit_test(test_pieces_in_a_state),           cmocka_unit_test(test_what_is_no_model),
-        cmocka_unit_test(test_files_of_both_sides),
+        cmocka_unit_test(test_files_of_both_sides),         cmocka_unit_test(test_both_sides_share_a_model),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }

@@ -231,30 +231,6 @@ static void layers_of_keras(void **state)
     check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2}, "
           "{type: dense, name: d, units: from_target}",
           false, SL_CONVENTION_KERAS, before, "");
-    /* levels of every kind of cell have names of their own */
-    static const char *const cells[] = {"rnn", "gru", "lstm"}, *const names[] = {"simple_rnn", "gru", "lstm"};
-    static const char *const orders[] = {"0", "102", "0123"};
-    for (int c = 0; c < 3; c++) {
-        char text[16][60], layers[200];
-        struct expected levels[9] = {{NULL, NULL, NULL, NULL}};
-        for (int k = 0; k < 6; k++) {
-            static const char *const leaves[] = {"kernel", "recurrent_kernel", "bias"};
-            static const char *const ours[] = {"w_x", "w_h", "bias"};
-            static char shapes[6][20], own[6][40], order[6][10];
-            const int width = 2 * (c == 0 ? 1 : c == 1 ? 3 : 4), rows = k == 2 || k == 5 ? 0 : 2;
-            snprintf(text[k], sizeof text[k], "r_l%d/%s_cell/%s", k / 3, names[c], leaves[k % 3]);
-            snprintf(own[k], sizeof own[k], "r.l%d.forward.%s", k / 3, ours[k % 3]);
-            snprintf(shapes[k], sizeof shapes[k], rows ? "2,%d" : "%d", width);
-            snprintf(order[k], sizeof order[k], "%s%s", rows ? "T" : "", orders[c]);
-            levels[k] = (struct expected){text[k], shapes[k], own[k], order[k]};
-        }
-        levels[6] = (struct expected){"d/kernel", "2,1", "d.w", "T0"};
-        levels[7] = (struct expected){"d/bias", "1", "d.bias", "0"};
-        snprintf(layers, sizeof layers,
-                 "{type: %s, name: r, units: 2, layers: 2%s}, {type: dense, name: d, units: from_target}", cells[c],
-                 c == 1 ? ", reset_after: false" : "");
-        check(layers, false, SL_CONVENTION_KERAS, levels, "");
-    }
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------------- */
@@ -468,6 +444,38 @@ static void names_of_files(void **state)
     close_world();
 }
 
+/* Keras numbers the cells of a model: each level of each kind has its own. */
+static void numbered_cells_of_levels(void **state)
+{
+    static const char *const cells[] = {"rnn", "gru", "lstm"}, *const names[] = {"simple_rnn", "gru", "lstm"};
+    static const int gates[] = {1, 3, 4};
+    (void)state;
+    for (int c = 0; c < 3; c++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_buf notes = {0};
+        char layers[200], name[6][60], shape[6][20];
+        const char *tensors[9][2] = {{NULL, NULL}};
+        for (int k = 0; k < 6; k++) {
+            static const char *const leaves[] = {"kernel", "recurrent_kernel", "bias"};
+            snprintf(name[k], sizeof name[k], "r_l%d/%s_cell_%d/%s:0", k / 3, names[c], 7 + k / 3, leaves[k % 3]);
+            snprintf(shape[k], sizeof shape[k], k % 3 == 2 ? "%d" : "2,%d", 2 * gates[c]);
+            tensors[k][0] = name[k];
+            tensors[k][1] = shape[k];
+        }
+        memcpy(tensors[6], (const char *const[2][2]){{"d/kernel", "2,1"}, {"d/bias", "1"}}, sizeof tensors[0] * 2);
+        snprintf(layers, sizeof layers,
+                 "{type: %s, name: r, units: 2, layers: 2%s}, {type: dense, name: d, units: from_target}", cells[c],
+                 c == 1 ? ", reset_after: false" : "");
+        open_world(layers, false);
+        struct sl_safetensors *file = write_file((const char *const(*)[2])tensors);
+        ok(sl_names_import(w.graph, SL_CONVENTION_KERAS, file, NULL, 0, w.places, &notes, &err), &err);
+        assert_string_equal(sl_buf_text(&notes), "");
+        sl_safetensors_close(file);
+        sl_buf_deinit(&notes);
+        close_world();
+    }
+}
+
 /* Of several names that are given, each layer has its own, and a layer that the model lacks is told by its name. */
 static void several_names_are_given(void **state)
 {
@@ -578,10 +586,13 @@ static void names_without_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(layers_of_pytorch),   cmocka_unit_test(layers_of_keras),
-        cmocka_unit_test(names_of_files),      cmocka_unit_test(several_names_are_given),
-        cmocka_unit_test(biases_of_a_gru),     cmocka_unit_test(what_pytorch_does_not_compute),
-        cmocka_unit_test(names_without_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(layers_of_pytorch),
+                                       cmocka_unit_test(layers_of_keras),
+                                       cmocka_unit_test(numbered_cells_of_levels),
+                                       cmocka_unit_test(names_of_files),
+                                       cmocka_unit_test(several_names_are_given),
+                                       cmocka_unit_test(biases_of_a_gru),
+                                       cmocka_unit_test(what_pytorch_does_not_compute),
+                                       cmocka_unit_test(names_without_memory)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

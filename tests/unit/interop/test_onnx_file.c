@@ -189,11 +189,60 @@ static void test_each_part_is_whole(void **state)
     }
 }
 
+/* A tensor whose shape cannot be, at whichever place, has no values; that is told where it is used. */
+static void test_shapes_that_cannot_be(void **state)
+{
+    enum { GRAPH = 7, TENSOR = 5, DIMS = 1, TYPE = 2, FLOATS = 4, NAME = 8, FLOAT = 1 };
+    static const struct {
+        int64_t dims[SL_ONNX_RANK_MAX + 1];
+        int count;
+        bool fits;
+    } shapes[] = {{{2, 1}, 2, true},
+                  {{1, 1, 1, 1, 1, 1, 1, 2}, SL_ONNX_RANK_MAX, true},
+                  {{-1, 2}, 2, false},
+                  {{2, -1}, 2, false},
+                  {{INT64_MIN, 2, 1}, 3, false},
+                  {{INT64_MAX, 2, 1}, 3, false},
+                  {{1, 1, 1, 1, 1, 1, 1, 1, 2}, SL_ONNX_RANK_MAX + 1, false}};
+    (void)state;
+    for (size_t s = 0; s < sizeof shapes / sizeof *shapes; s++)
+        for (int packed = 0; packed < 2; packed++) {
+            struct sl_onnx_file *file = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_buf model = {0}, graph = {0}, tensor = {0}, all = {0};
+            for (int d = 0; d < shapes[s].count; d++)
+                if (packed)
+                    for (uint64_t rest = (uint64_t)shapes[s].dims[d], more = 1; more; rest >>= 7) {
+                        more = rest > 127;
+                        sl_buf_append_char(&all, (char)((rest & 127) | (more ? 128 : 0)));
+                    }
+                else
+                    sl_protobuf_append_int(&tensor, DIMS, shapes[s].dims[d]);
+            if (packed)
+                sl_protobuf_append_bytes(&tensor, DIMS, all.data, all.length_bytes);
+            sl_protobuf_append_int(&tensor, TYPE, FLOAT);
+            sl_protobuf_append_text(&tensor, NAME, "a");
+            sl_protobuf_append_bytes(&tensor, FLOATS, floats, sizeof floats);
+            sl_protobuf_append_bytes(&graph, TENSOR, tensor.data, tensor.length_bytes);
+            sl_protobuf_append_bytes(&model, GRAPH, graph.data, graph.length_bytes);
+            ok(sl_file_write(scratch_path("m.onnx"), model.data, model.length_bytes, &err), &err);
+            ok(sl_onnx_file_open(scratch_path("m.onnx"), &file, &err), &err);
+            if ((file->tensors[0].floats != NULL) != shapes[s].fits)
+                fail_msg("shape %d, packed %d", (int)s, packed);
+            sl_onnx_file_close(file);
+            sl_buf_deinit(&all);
+            sl_buf_deinit(&tensor);
+            sl_buf_deinit(&graph);
+            sl_buf_deinit(&model);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_whole_file),
         cmocka_unit_test(test_each_part_is_whole),
+        cmocka_unit_test(test_shapes_that_cannot_be),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
