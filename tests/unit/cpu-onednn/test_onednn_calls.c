@@ -281,6 +281,9 @@ static void the_library_has_as_many_threads_as_before(void **state)
         assert_int_equal(table->op_create(instance, 0, &dense.head, variants[k], &op, &err), SEQLSTM_OK);
         expect_threads(threads, "op_create");
         run_dense(op, &queue, threads);
+        bytes = 77;
+        assert_int_equal(get_footprint()->own_bytes(op, NULL, 0, 1, &bytes, &err), SEQLSTM_OK);
+        assert_int_equal(bytes, 0); /* only layers hold memory of their own */
         table->op_destroy(op);
         op = make_lstm_for(8, 4, 16, SEQLSTM_MODE_TRAINING, variants[k]);
         expect_threads(threads, "op_create of a layer");
