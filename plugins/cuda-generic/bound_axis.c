@@ -76,6 +76,8 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
     if (status == SEQLSTM_OK)
         status = gpu_copy(op->ordinal, stream, SEQLSTM_COPY_TO_DEVICE, block, host, s.bytes, err);
     services->release(services->context, host);
+    if (status != SEQLSTM_OK)
+        return status;
     axis->device = (struct cg_axis){
         .sequences = s.sequences,
         .steps = s.steps,
@@ -93,7 +95,7 @@ seqlstm_status cg_axis_open(struct cg_bound_axis *axis, const struct seqlstm_op 
         axis->device.sequence_id = bind->axis->device_sequence_id;
         axis->device.position0 = bind->axis->device_position0;
     }
-    return status;
+    return SEQLSTM_OK;
 }
 
 void cg_axis_close(struct cg_bound_axis *axis, const struct seqlstm_op *op, void *stream)
