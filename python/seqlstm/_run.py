@@ -2,6 +2,7 @@
 """A trained model in its run folder."""
 from __future__ import annotations
 
+import codecs
 import os
 from _thread import allocate_lock
 
@@ -134,19 +135,25 @@ class Run:
     def generate(self, prompt: str = '', *, length: int = 200, temperature: float = 1.0, seed: int = 0,
                  on_text: Callable[[str], object] | None = None) -> str:
         """Text of `length` tokens that a language model continues `prompt` with. The same seed gives the same text.
-        `on_text` gets each part as it is drawn; what it raises ends the text."""
+        `on_text` gets each part as it is drawn, a letter of several tokens once it is whole; what it raises ends the
+        text."""
         session = self._get_session()
-        parts: list[bytes] = []
+        parts: list[str] = []
+        decoder = codecs.getincrementaldecoder('utf-8')('replace')
+
+        def tell(part: str) -> None:
+            parts.append(part)
+            if part and on_text is not None:
+                on_text(part)
 
         def write(_: Any, part: Any, size: int) -> None:
-            parts.append(ffi.buffer(part, size)[:])
-            if on_text is not None:
-                on_text(parts[-1].decode('utf-8', 'replace'))
+            tell(decoder.decode(ffi.buffer(part, size)[:]))
 
         writer = session.callback('int32_t(void *, char *, size_t)', write)
         session.call(lib.seqlstm_generate, encode(prompt, 'prompt'), to_int(length, 'length'), temperature, seed,
                      writer, ffi.NULL)
-        return b''.join(parts).decode('utf-8', 'replace')
+        tell(decoder.decode(b'', True))
+        return ''.join(parts)
 
     # ---- what the run holds
 

@@ -188,20 +188,20 @@ class Asked(unittest.TestCase):
         self.assertIs(_predictor.Predictor, seqlstm.Predictor)
 
     def test_a_letter_may_come_in_two_parts(self):
-        """What is drawn is bytes: each part is shown as far as it is a text, the whole is none the less right."""
+        """What is drawn is bytes: a letter is shown once it is whole, and what never becomes one as it is in the text."""
         from seqlstm._library import ffi, lib
         shown, asked = [], []
 
         def call(function, prompt, length, temperature, seed, writer, _):
             asked.append((function, prompt, length, temperature, seed))
-            for part in (b'gr\xc3', b'\xbcn', b'!'):
+            for part in (b'gr\xc3', b'\xbcn', b'!\xe2\x82'):
                 writer(ffi.NULL, ffi.new('char[]', part), len(part))
 
         session = types.SimpleNamespace(call=call, callback=lambda _, function: function)
         with mock.patch.object(seqlstm.Run, '_get_session', lambda _: session):
             text = letters.generate('a\u00e4', length=7, temperature=0.5, seed=9, on_text=shown.append)
-            self.assertEqual(letters.generate(), 'gr\u00fcn!')
-        self.assertEqual((text, shown), ('gr\u00fcn!', ['gr\ufffd', '\ufffdn', '!']))
+            self.assertEqual(letters.generate(), 'gr\u00fcn!\ufffd')
+        self.assertEqual((text, shown), ('gr\u00fcn!\ufffd', ['gr', '\u00fcn', '!', '\ufffd']))
         self.assertEqual(asked, [(lib.seqlstm_generate, 'a\u00e4'.encode(), 7, 0.5, 9), (lib.seqlstm_generate, b'', 200, 1.0, 0)])
 
     def test_progress_is_told_in_order(self):
