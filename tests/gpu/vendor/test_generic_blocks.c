@@ -109,8 +109,10 @@ static void counters_without_users_are_given_up(void **state)
             cg_blocks_leave_counter(&services, blocks, used[k]);
         assert_ptr_equal(find(0, streams[MORE]), stays);
         assert_true(live < before + MORE / 2);
-        assert_ptr_equal(find(0, streams[MORE - 1]), used[MORE - 1]); /* the newest */
-        cg_blocks_leave_counter(&services, blocks, used[MORE - 1]);
+        if (round == 0) { /* the newest is kept */
+            assert_ptr_equal(find(0, streams[MORE - 1]), used[MORE - 1]);
+            cg_blocks_leave_counter(&services, blocks, used[MORE - 1]);
+        }
     }
 }
 
