@@ -139,17 +139,20 @@ EXPORT int cuptiActivityDisable(int kind)
 static struct kept *flush_some(struct kept *kept)
 {
     uint8_t *buffer = NULL;
-    size_t bytes = 0, most = 0, used = 0;
+    size_t bytes = 0, most = 0, used = 0, newest = 0;
     request_buffer(&buffer, &bytes, &most);
     if (bytes > 4096)
         bytes = 4096; /* so that there are several */
     while (kept && used + count_bytes(kinds[kept->kind]) <= bytes) {
         struct kept *next = kept->next;
         write_record(kept, buffer + used);
-        used += count_bytes(kinds[kept->kind]);
+        newest = count_bytes(kinds[kept->kind]);
+        used += newest;
         free(kept);
         kept = next;
     }
+    for (size_t at = used; newest > 0 && at + newest <= bytes; at += newest) /* behind the valid bytes: no records */
+        memcpy(buffer + at, buffer + used - newest, newest);
     complete_buffer(NULL, 0, buffer, bytes, used);
     return kept;
 }
