@@ -409,7 +409,7 @@ static void nothing_is_left_on_a_card(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         fail_on_the_card(cases[k], 0);
         for (int n = 1; fail_on_the_card(cases[k], n);)
-            n += 1 + n / 16;
+            n += 1 + n / 4;
     }
     failing_call = 0;
 }
