@@ -181,18 +181,22 @@ static seqlstm_status open_layer(struct cg_lt_layer *layer, const struct cg_lt_s
     const bool wanted[PRODUCTS] = {s->forward, s->inputs, s->weights, s->weights && s->sums && !s->narrow};
     if (s->forward)
         SEQLSTM_TRY(open_product(layer, s, &forms[FORWARD], epilogues[FORWARD], &layer->products[FORWARD], err));
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+    bool any = s->forward;
     for (int k = INPUTS; k < PRODUCTS; k++) {
         if (!wanted[k])
             continue;
-        struct seqlstm_error why = SEQLSTM_ERROR_INIT;
         const seqlstm_status status = open_product(layer, s, &forms[k], epilogues[k], &layer->products[k], &why);
         if (status != SEQLSTM_OK && status != SEQLSTM_UNSUPPORTED) {
             if (err != NULL)
                 *err = why;
             return status;
         }
+        any = any || status == SEQLSTM_OK;
     }
-    return SEQLSTM_OK;
+    if (!any && err != NULL)
+        *err = why;
+    return any ? SEQLSTM_OK : SEQLSTM_UNSUPPORTED;
 }
 
 seqlstm_status cg_lt_layer_create(const struct seqlstm_op *op, const struct cg_lt_shape *shape,
