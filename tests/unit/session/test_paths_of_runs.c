@@ -2,6 +2,7 @@
 /* Paths that the files of a run hold: which of several is no UTF-8; folders that are made for a run and taken back;
  * which of several checkpoints is a link, which run a name
  * means where there is no memory, and what is said there of a folder that is taken. */
+#include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,6 +158,47 @@ static void a_thousand_runs_are_not_too_many(void **state)
     free(path);
 }
 
+/* The writer of a run removes what one that was killed has left; a second writer is refused, and is told so in a
+ * way that a program can read. */
+static void a_run_has_one_writer(void **state)
+{
+    static const char *const gone[] = {"written/.config.yaml.tmp-1-1",
+                                       "written/checkpoints/.update-000000000009.safetensors.tmp-1-2"},
+                             *const kept[] = {"written/config.yaml", "written/notes.tmp",
+                                              "written/checkpoints/update-000000000009.safetensors"};
+    char folder[] = "written";
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    for (int f = 0; f < 3; f++)
+        put(kept[f]);
+    for (int f = 0; f < 2; f++)
+        put(gone[f]);
+    struct sl_session first = {.folder = folder}, second = {.folder = folder};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf found = {0};
+    ok(sl_diagnostics_create(&second.diagnostics, &err), &err);
+    ok(sl_run_lock_take(&first, &err), &err);
+    ok(sl_run_lock_take(&first, &err), &err); /* it has it */
+    for (int f = 0; f < 3; f++)
+        assert_true(is_there(kept[f]));
+    for (int f = 0; f < 2; f++)
+        assert_false(is_there(gone[f]));
+    put(gone[0]);
+    assert_int_equal(sl_run_lock_take(&second, &err), SEQLSTM_IO);
+    assert_true(second.lock == NULL && is_there(gone[0])); /* it is the other's */
+    assert_int_equal(err.native_code, EAGAIN);
+    assert_non_null(strstr(err.message, "another process writes into this run: written/lock is held by process"));
+    ok(sl_diagnostics_render(second.diagnostics, false, &found, &err), &err);
+    assert_true(strncmp(sl_buf_text(&found), "error[E0701]: another process writes", 35) == 0);
+    assert_non_null(strstr(sl_buf_text(&found), " --> written\n"));
+    sl_run_lock_release(&first);
+    assert_false(is_there("written/lock"));
+    ok(sl_run_lock_take(&second, &err), &err);
+    sl_run_lock_release(&second);
+    sl_buf_deinit(&found);
+    sl_diagnostics_destroy(second.diagnostics);
+}
+
 /* Whichever of several checkpoints is a link, the folder is refused, and the link is named. */
 static void a_link_among_checkpoints_is_refused(void **state)
 {
@@ -293,9 +335,13 @@ static void a_run_is_found_or_memory_is_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_no_utf8_is_named),          cmocka_unit_test(what_was_made_is_taken_back),
-        cmocka_unit_test(a_thousand_runs_are_not_too_many),  cmocka_unit_test(a_link_among_checkpoints_is_refused),
-        cmocka_unit_test(a_run_is_found_or_memory_is_short), cmocka_unit_test(a_taken_folder_is_refused_for_what_it_is),
+        cmocka_unit_test(what_is_no_utf8_is_named),
+        cmocka_unit_test(what_was_made_is_taken_back),
+        cmocka_unit_test(a_thousand_runs_are_not_too_many),
+        cmocka_unit_test(a_link_among_checkpoints_is_refused),
+        cmocka_unit_test(a_run_has_one_writer),
+        cmocka_unit_test(a_run_is_found_or_memory_is_short),
+        cmocka_unit_test(a_taken_folder_is_refused_for_what_it_is),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
