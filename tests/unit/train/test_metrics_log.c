@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metrics.jsonl: its rows, and which of them stay where a run goes on. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,10 +15,12 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/system/log.h"
+#include "oom.h"
 #include "scratch.h"
 #include "train/metrics_log.h"
 
-static void append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
+static seqlstm_status try_append(struct sl_metrics_log *log, int64_t update, const char *span, double loss,
+                                 struct seqlstm_error *err)
 {
     struct sl_metric_values values = {.count = 2,
                                       .items = {{.name = "loss", .value = loss}, {.name = "mae", .value = 0.5}}};
@@ -31,7 +34,12 @@ static void append(struct sl_metrics_log *log, int64_t update, const char *span,
                                  .gradient_norm = NAN,
                                  .rows_per_second = NAN,
                                  .values = &values};
-    assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
+    return sl_metrics_log_append(log, &row, err);
+}
+
+static void append(struct sl_metrics_log *log, int64_t update, const char *span, double loss)
+{
+    assert_int_equal(try_append(log, update, span, loss, NULL), SEQLSTM_OK);
 }
 
 static char *read_all(const char *path)
@@ -156,12 +164,50 @@ static void a_log_with_another_name_is_copied(void **state)
     free(other);
 }
 
+/* A write that a signal interrupts is made again. One that fails says why, with the path and the system's number, and
+ * what it left of its row goes where the run goes on. */
+static void writes_that_do_not_end_at_once(void **state)
+{
+    (void)state;
+    static const struct {
+        int number, bytes;
+    } rows[] = {{EINTR, -1}, {ENOSPC, -1}, {ENOSPC, 1}, {EIO, 60}};
+    char path[128], expected[200];
+    snprintf(path, sizeof path, "%s", scratch_path("cut.jsonl"));
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_metrics_log *log = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const bool fails = rows[k].number != EINTR;
+        unlink(path);
+        assert_int_equal(sl_metrics_log_open(path, 0, 0, NULL, &log, NULL, &err), SEQLSTM_OK);
+        append(log, 1, "report", 1);
+        io_fail_at(1, rows[k].number, rows[k].bytes);
+        const seqlstm_status status = try_append(log, 2, "report", 2, &err);
+        assert_true(io_disarm());
+        assert_int_equal(status, fails ? SEQLSTM_IO : SEQLSTM_OK);
+        if (fails) {
+            snprintf(expected, sizeof expected, "cannot write `%s`: %s", path, strerror(rows[k].number));
+            assert_string_equal(err.message, expected);
+            assert_int_equal(err.native_code, rows[k].number);
+        }
+        sl_metrics_log_close(log);
+        assert_int_equal(sl_metrics_log_open(path, 9, 9, NULL, &log, NULL, &err), SEQLSTM_OK);
+        sl_metrics_log_close(log);
+        char *text = read_all(path);
+        const char *second = strchr(text, '\n') + 1;
+        assert_int_equal(strncmp(second, "{\"update\":2,", 12) == 0, !fails);
+        assert_true(fails ? *second == '\0' : text[strlen(text) - 1] == '\n');
+        free(text);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_behind_the_checkpoint_go),
         cmocka_unit_test(what_is_no_row_is_told),
         cmocka_unit_test(a_log_with_another_name_is_copied),
+        cmocka_unit_test(writes_that_do_not_end_at_once),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
