@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `seqlstm eval`, on metrics that the test makes up: which split it asks for, what it prints, and its exit statuses. */
-#include "golden.h"
-
 #include <math.h>
 
 #include "base/system/file_writer.h"
 #include "scratch.h"
 #include "session/evaluate/evaluate.h"
 
-#include "command_line.h"
+#include "report.h"
 
 /* What the layers below answer. */
 static struct {
@@ -105,23 +103,16 @@ static void run_all(void)
 static void test_eval(void **state)
 {
     (void)state;
-    cli_set_commands(cli_commands);
     assert_int_equal(chdir(scratch_folder), 0);
     assert_int_equal(sl_file_write("in.csv", "a\n", 2, NULL), SEQLSTM_OK);
-    run_all();
-    golden_expect("reports/evaluations.txt", "$ ", sl_buf_text(&out));
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_report(run_all, "reports/evaluations.txt");
 }
 
 static void test_without_memory(void **state)
 {
     (void)state;
     memset(&answer, 0, sizeof answer);
-    loses_memory = true;
-    run_all();
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_no_memory(run_all);
 }
 
 int main(void)

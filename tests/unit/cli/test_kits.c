@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `seqlstm conformance`, on results that the test makes up: what its flags ask for, how a worker and a rank are
  * started, what is shown of the results, and the exit statuses. */
-#include "golden.h"
-
 #include "cli/cli.h"
 #include "conformance/collectives/kit.h"
 #include "conformance/conformance.h"
@@ -11,7 +9,7 @@
 #include "registry/search.h"
 #include "scratch.h"
 
-#include "command_line.h"
+#include "report.h"
 
 /* What the layers below answer. */
 static struct {
@@ -264,7 +262,7 @@ void __wrap_sl_conformance_report_print_junit(const struct sl_conformance_report
     sl_buf_append_text(buf, "<the report/>\n");
 }
 
-static void test_backends(void **state)
+static void run_backends(void)
 {
     static const char *const lines[] = {
         "conformance b-mine",
@@ -303,7 +301,6 @@ static void test_backends(void **state)
         "conformance b-mine --launcher mpirun",
         "conformance b-mine --results r",
     };
-    (void)state;
     answer.result_count = RESULTS;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
@@ -394,7 +391,7 @@ seqlstm_status __wrap_sl_collectives_kit_work(const struct sl_collectives_kit_re
     return give(answer.work, err);
 }
 
-static void test_collectives(void **state)
+static void run_collectives(void)
 {
     static const char *const lines[] = {
         "conformance comm-shm",
@@ -424,7 +421,6 @@ static void test_collectives(void **state)
         "conformance c-mine --rank 64 --job j --case a",
         "conformance c-mine --results r --job j --case a",
     };
-    (void)state;
     answer.result_count = 4;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
@@ -462,33 +458,28 @@ static void write_file(const char *name, const char *text)
     fclose(file);
 }
 
-static void run_all(void **state)
+static void run_all(void)
 {
-    test_backends(state);
-    test_collectives(state);
+    run_backends();
+    run_collectives();
 }
 
 static void test_as_a_whole(void **state)
 {
+    (void)state;
     assert_int_equal(chdir(scratch_folder), 0);
     write_file("b.so", "");
     write_file("c.so", "");
     write_file("claims.txt", "claim lstm:*\n# nothing\nxfail gru:* it is slow\nunsupported rnn:* not wanted\n");
     write_file("bad.txt", "claim lstm:*\nclaims gru:*\n");
-    cli_set_commands(cli_commands);
-    run_all(state);
-    golden_expect("reports/kits.txt", "$ ", sl_buf_text(&out));
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_report(run_all, "reports/kits.txt");
 }
 
 static void test_without_memory(void **state)
 {
+    (void)state;
     memset(&answer, 0, sizeof answer);
-    loses_memory = true;
-    run_all(state);
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_no_memory(run_all);
 }
 
 int main(void)

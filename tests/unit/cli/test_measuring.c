@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Commands that measure, on results that the test makes up: what their flags ask for, what they print of the results,
  * and their exit statuses. */
-#include "golden.h"
-
 #include <math.h>
 
 #include "base/system/cpu.h"
@@ -14,7 +12,7 @@
 #include "session/scaling/devices.h"
 #include "session/scaling/scaling.h"
 
-#include "command_line.h"
+#include "report.h"
 
 /* What they answer. */
 static struct {
@@ -235,7 +233,7 @@ static void ab_answers(double low, double ratio, bool numeric_ok)
     sl_buf_printf(&out, "== B / A %g, from %g on, numbers %s\n", ratio, low, numeric_ok ? "agree" : "differ");
 }
 
-static void test_ab(void **state)
+static void run_ab(void)
 {
     static const char *const lines[] = {
         "ab m.yaml --a x --b y",
@@ -271,7 +269,6 @@ static void test_ab(void **state)
         "ab m.yaml --a x --b y --side c",
     };
     static const char limited[] = "ab m.yaml --a x --b y --max-regress 5%";
-    (void)state;
     command_color = false;
     ab_answers(0.99, 1.01, true);
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
@@ -300,7 +297,7 @@ static void test_ab(void **state)
     command_color = false;
 }
 
-static void test_bench(void **state)
+static void run_bench(void)
 {
     static const char *const lines[] = {
         "bench m.yaml",
@@ -331,7 +328,6 @@ static void test_bench(void **state)
         "bench m.yaml --requests r.csv",
     };
     char html[320];
-    (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
     struct sl_buf many = {0};
@@ -373,7 +369,7 @@ static struct sl_metric_values make_values(double loss, double accuracy)
     return values;
 }
 
-static void test_quantize(void **state)
+static void run_quantize(void)
 {
     static struct sl_quantized_report layers[] = {{.name = "first",
                                                    .dtype = SEQLSTM_DTYPE_INT8,
@@ -410,7 +406,6 @@ static void test_quantize(void **state)
                                                    .after_ns = 9e6,
                                                    .reason = "it cannot"}};
     struct sl_quantize_result *r = &answer.quantize;
-    (void)state;
     *r = (struct sl_quantize_result){
         .main = SL_SPLIT_VALID, .metric = "accuracy", .is_higher_better = true, .is_written = true};
     r->layers = layers;
@@ -449,7 +444,7 @@ static void test_quantize(void **state)
     answer.status = SEQLSTM_OK;
 }
 
-static void test_plan_of_ranks(void **state)
+static void run_plan_of_ranks(void)
 {
     static const char *const lines[] = {
         "plan m.yaml --ranks 1",
@@ -483,7 +478,6 @@ static void test_plan_of_ranks(void **state)
         "plan m.yaml --html x.html",
         "plan m --ranks 1",
     };
-    (void)state;
     for (int devices = 0; devices < 5; devices += 2) {
         answer.devices = devices;
         answer.cores = 4;
@@ -510,31 +504,26 @@ static void test_plan_of_ranks(void **state)
     answer.status = SEQLSTM_OK;
 }
 
-static void run_all(void **state)
+static void run_all(void)
 {
     answer.cores = 4;
-    test_ab(state);
-    test_bench(state);
-    test_quantize(state);
-    test_plan_of_ranks(state);
+    run_ab();
+    run_bench();
+    run_quantize();
+    run_plan_of_ranks();
 }
 
 static void test_as_a_whole(void **state)
 {
-    cli_set_commands(cli_commands);
-    run_all(state);
-    golden_expect("reports/measuring.txt", "$ ", sl_buf_text(&out));
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    (void)state;
+    expect_report(run_all, "reports/measuring.txt");
 }
 
 static void test_without_memory(void **state)
 {
+    (void)state;
     memset(&answer, 0, sizeof answer);
-    loses_memory = true;
-    run_all(state);
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_no_memory(run_all);
 }
 
 int main(void)

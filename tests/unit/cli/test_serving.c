@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `seqlstm serve` and `seqlstm bench --serve`, on servers and loads that the test makes up: what their flags ask for,
  * which runs have which names, who may ask, and what is opened and closed. */
-#include "golden.h"
-
 #include <stdatomic.h>
 
 #include "base/system/cpu.h"
@@ -14,7 +12,7 @@
 #include "serve/server.h"
 #include "session/session.h"
 
-#include "command_line.h"
+#include "report.h"
 
 enum { SESSIONS_MOST = 8, NAME_BYTES = 64 };
 
@@ -197,7 +195,7 @@ static void make_tokens(const char *name, int count, const char *text)
     fclose(file);
 }
 
-static void test_serve(void **state)
+static void run_serve(void)
 {
     static const char *const lines[] = {
         "serve a",
@@ -255,7 +253,6 @@ static void test_serve(void **state)
         "serve a --follow -q",
     };
     char line[400];
-    (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
     sl_buf_append_text(&out, "== one processor\n");
@@ -339,7 +336,7 @@ static void expect_file(const char *name, const char *expected)
     free(text);
 }
 
-static void test_bench(void **state)
+static void run_bench(void)
 {
     static const char *const lines[] = {
         "bench a --serve self",
@@ -383,7 +380,6 @@ static void test_bench(void **state)
         "bench a --serve self --requests no/where.csv",
         "bench a --serve self --html no/where.html",
     };
-    (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
         run(lines[k]);
     expect_file("all.csv", "request,2,0.000000,1.000000,7,0,0\n");
@@ -401,32 +397,27 @@ static void test_bench(void **state)
     }
 }
 
-static void run_all(void **state)
+static void run_all(void)
 {
     answer.cores = 4;
     answer.rate = 50;
     before_each = forget_sessions;
-    test_serve(state);
-    test_bench(state);
+    run_serve();
+    run_bench();
     forget_sessions(); /* those of the last line */
 }
 
 static void test_as_a_whole(void **state)
 {
-    cli_set_commands(cli_commands);
-    run_all(state);
-    golden_expect("reports/serving.txt", "$ ", sl_buf_text(&out));
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    (void)state;
+    expect_report(run_all, "reports/serving.txt");
 }
 
 static void test_without_memory(void **state)
 {
+    (void)state;
     memset(&answer, 0, sizeof answer);
-    loses_memory = true;
-    run_all(state);
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_no_memory(run_all);
 }
 
 int main(void)

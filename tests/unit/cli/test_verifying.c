@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `verify` on judgements that the test makes up: what its flags ask for, what it prints of each verdict, and its exit
  * status. */
-#include "golden.h"
-
 #include "cli/cli.h"
 #include "compare/verify/verify.h"
 #include "scratch.h"
 
-#include "command_line.h"
+#include "report.h"
 
 /* What it answers. */
 static struct {
@@ -148,20 +146,13 @@ static void run_all(void)
 static void test_as_a_whole(void **state)
 {
     (void)state;
-    cli_set_commands(cli_commands);
-    run_all();
-    golden_expect("reports/verifying.txt", "$ ", sl_buf_text(&out));
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_report(run_all, "reports/verifying.txt");
 }
 
 static void test_without_memory(void **state)
 {
     (void)state;
-    loses_memory = true;
-    run_all();
-    sl_buf_deinit(&out);
-    sl_buf_deinit(&noted);
+    expect_no_memory(run_all);
 }
 
 int main(void)
