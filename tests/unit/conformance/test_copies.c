@@ -56,10 +56,8 @@ static void run_work(struct work *work)
 
 static seqlstm_status fail_as_told(const char *function, struct seqlstm_error *err)
 {
-    if (++calls == failing_call) {
-        failed_to_wait = strcmp(function, "synchronize") == 0;
+    if (++calls == failing_call)
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "call %d, %s, fails", calls, function);
-    }
     if (is(function))
         SEQLSTM_FAIL(err, told.status, "%s does not work here", function);
     return SEQLSTM_OK;
@@ -177,6 +175,7 @@ static seqlstm_status card_synchronize(struct seqlstm_instance *instance, uint32
                                        struct seqlstm_error *err)
 {
     (void)instance, (void)device, (void)stream;
+    failed_to_wait = failed_to_wait || calls + 1 == failing_call;
     return fail_as_told("synchronize", err);
 }
 
