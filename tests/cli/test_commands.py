@@ -121,7 +121,10 @@ def test_version(t):
         expect(t.run(flag).text == said, flag)
     made = t.run('version', '--json').json
     expect(made['schema'] == 'seqlstm.version/1' and made['version'] in said, made)
-    expect(isinstance(made['abi_major'], int), made)
+    expect(f"(backend ABI {made['abi_major']}.{made['abi_minor']}, {made['compiler']})" in said, (made, said))
+    header = (pathlib.Path(os.environ['SEQLSTM_SOURCE']) / 'include/seqlstm/backend.h').read_text()
+    for part in 'major', 'minor':
+        expect(re.search(rf'#define SEQLSTM_ABI_{part.upper()} +{made["abi_" + part]}u$', header, re.M), made)
 
 
 def test_explain(t):

@@ -141,6 +141,9 @@ def test_other_shells(t):
         cases = re.findall(r'^    ([\w-]+)\)$', text, re.M)
         expect(len(cases) == len(set(cases)), f'{shell}: a case twice: {cases}')
         expect(not re.search(r'(--|-l )worker\b', text), f'{shell}: an internal flag')
+        if shell == 'fish':
+            firsts = re.findall(r'-n __fish_use_subcommand -a (\S+) -d ', text)
+            expect(sorted(firsts) == sorted({name.split()[0] for name in commands(t)}), firsts)
         if shell == 'zsh':  # behind the first word of two, other words follow only where it is a command itself
             for first in {name.split()[0] for name in commands(t) if ' ' in name}:
                 seconds = [name.split()[1] for name in commands(t) if name.startswith(f'{first} ')]

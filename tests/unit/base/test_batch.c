@@ -247,6 +247,10 @@ static void damage_is_told(void **state)
     assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
     assert_string_equal(err.message, "length 2 of the axis is 1, which is out of order");
     ((int32_t *)(uintptr_t)batch->axis.lengths)[2] = 0;
+    ((int32_t *)(uintptr_t)batch->axis.lengths)[1] = 4;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "length 1 of the axis is 4, which is out of order");
+    ((int32_t *)(uintptr_t)batch->axis.lengths)[1] = 2;
     batch->axis.rows = 6;
     assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
     assert_string_equal(err.message, "the axis has 6 rows, expected 5");

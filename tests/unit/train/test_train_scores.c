@@ -14,7 +14,9 @@
 
 #include "base/value/buf.h"
 #include "base/system/file.h"
+#include "base/value/text.h"
 #include "oom.h"
+#include "train/metrics/ngram.h"
 #include "train/metrics/span.h"
 #include "train/metrics/text_score.h"
 
@@ -136,6 +138,25 @@ static void exact_match(void **state)
     assert_true(sl_text_sums_get_exact_match(&sums) == 3.0 / 7);
 }
 
+/* Words and letters of scores are cut where str.split of Python cuts, which sacrebleu uses. */
+static void blanks_are_those_of_python(void **state)
+{
+    static const uint32_t ranges[][2] = {{0x09, 0x0D},     {0x1C, 0x20},     {0x85, 0x85},     {0xA0, 0xA0},
+                                         {0x1680, 0x1680}, {0x2000, 0x200A}, {0x2028, 0x2029}, {0x202F, 0x202F},
+                                         {0x205F, 0x205F}, {0x3000, 0x3000}};
+    (void)state;
+    for (uint32_t c = 0; c < 0x11000; c++) {
+        char text[5] = {0};
+        const size_t bytes = c >= 0xD800 && c < 0xE000 ? 0 : sl_text_utf8_encode(text, c);
+        bool blank = false;
+        for (size_t r = 0; r < sizeof ranges / sizeof *ranges; r++)
+            blank = blank || (c >= ranges[r][0] && c <= ranges[r][1]);
+        if (bytes > 0 && sl_blank_find(text, bytes) != (blank ? bytes : 0))
+            fail_msg("U+%04X", c);
+    }
+    assert_int_equal(sl_blank_find("", 0), 0);
+}
+
 static void memory_runs_out(void **state)
 {
     (void)state;
@@ -232,8 +253,10 @@ static void no_tags(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_sacrebleu),    cmocka_unit_test(signatures), cmocka_unit_test(exact_match),
-        cmocka_unit_test(memory_runs_out), cmocka_unit_test(as_seqeval), cmocka_unit_test(no_tags),
+        cmocka_unit_test(as_sacrebleu),    cmocka_unit_test(signatures),
+        cmocka_unit_test(exact_match),     cmocka_unit_test(blanks_are_those_of_python),
+        cmocka_unit_test(memory_runs_out), cmocka_unit_test(as_seqeval),
+        cmocka_unit_test(no_tags),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
