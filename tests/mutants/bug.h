@@ -21,10 +21,10 @@
 #pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #endif
 
-/* other names, so that no source has a name of its own taken away */
-extern int bug_open(const char *path, int flags, ...) __asm__("open");
-extern long bug_read(int file, void *bytes, unsigned long count) __asm__("read");
-extern int bug_close(int file) __asm__("close");
+/* other names, so that no source has a name of its own taken away, and none calls a function of its own named `open` */
+extern int bug_open(const char *path, int flags, ...) __asm__("__open");
+extern long bug_read(int file, void *bytes, unsigned long count) __asm__("__read");
+extern int bug_close(int file) __asm__("__close");
 extern int bug_parent(void) __asm__("getppid");
 extern void *bug_map(void *at, unsigned long size, int protection, int flags, int file, long offset) __asm__("mmap");
 
