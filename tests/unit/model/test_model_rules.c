@@ -366,6 +366,31 @@ static void a_written_value_has_its_origin_and_its_letters(void **state)
     unload(&l);
 }
 
+/* A value that reaches the column of origins has one blank behind it. */
+static void origins_stand_in_one_column_behind_a_blank(void **state)
+{
+    (void)state;
+    for (int letters = 40; letters <= 44; letters++) {
+        char text[512];
+        const int bytes = snprintf(text, sizeof text,
+                                   "seqlstm: 1\nname: %.*s\ndata: {train: {type: csv, file: a.csv, inputs: [a], "
+                                   "label: y}}\nmodel: [{type: dense, units: from_target, activation: softmax}]\n"
+                                   "train: {epochs: 1}\n",
+                                   letters, "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa");
+        struct loaded l = load_text("m.yaml", text, (size_t)bytes, NULL);
+        struct sl_buf config = {0};
+        if (l.model == NULL)
+            fail_msg("%s", sl_buf_text(&l.text));
+        assert_int_equal(sl_model_write_config(l.model, SL_CONFIG_ORIGIN, &config, NULL), SEQLSTM_OK);
+        const char *line = strstr(sl_buf_text(&config), "name: aaa");
+        assert_non_null(line);
+        const int length = 6 + letters;
+        assert_int_equal(strchr(line, '#') - line, length < 48 ? 48 : length + 1);
+        sl_buf_deinit(&config);
+        unload(&l);
+    }
+}
+
 /* An overlay that is not there is the reason, whichever overlays stand before and behind it. */
 static void an_overlay_that_is_missing_is_the_reason(void **state)
 {
@@ -531,6 +556,7 @@ int main(void)
         cmocka_unit_test(a_value_that_could_not_be_read_is_the_only_error),
         cmocka_unit_test(gaps_need_a_step_or_rows_that_are_left_out),
         cmocka_unit_test(a_written_value_has_its_origin_and_its_letters),
+        cmocka_unit_test(origins_stand_in_one_column_behind_a_blank),
         cmocka_unit_test(an_overlay_that_is_missing_is_the_reason),
         cmocka_unit_test(warnings_stand_beside_each_other),
         cmocka_unit_test(schedules_end_with_the_run),
