@@ -14,6 +14,7 @@
 #include "conformance/collectives/cases.h"
 #include "conformance/collectives/trial.h"
 #include "fake_collectives.h"
+#include "oom.h"
 
 static int open_connection(void **state)
 {
@@ -151,6 +152,29 @@ static void a_wrong_element_is_noticed_anywhere(void **state)
 }
 
 /* Memory that is not zero, and what a reduction writes beside its elements, wherever it is, in both rounds. */
+/* A case that has no memory has not passed. */
+static void without_memory_a_case_fails(void **state)
+{
+    static void (*const cases[])(struct sl_trial *) = {sl_trial_all_reduce, sl_trial_reduce_scatter,
+                                                       sl_trial_all_gather, sl_trial_broadcast, sl_trial_large};
+    struct sl_connection *connection;
+    (void)state;
+    fake_reset();
+    fake.table.run = run_alone;
+    fake.table.allocate = allocate;
+    wrong_run = 0;
+    assert_int_equal(fake_connect(0, 1, &connection, NULL), SEQLSTM_OK);
+    for (size_t c = 0; c < sizeof cases / sizeof *cases; c++)
+        for (int n = 1; n <= 3; n++) {
+            oom_fail_at(n);
+            const struct sl_trial trial = run_case(cases[c], connection);
+            const bool failed = oom_disarm();
+            if (trial.failed != failed || (failed && !strstr(trial.detail, "no memory")))
+                fail_msg("case %d, allocation %d: `%s`", (int)c, n, trial.detail);
+        }
+    sl_connection_close(connection);
+}
+
 static void memory_of_the_plugin_is_looked_at_whole(void **state)
 {
     static const int64_t places[] = {0, 1, MEMORY_BYTES / 2, MEMORY_BYTES - 2, MEMORY_BYTES - 1};
@@ -189,6 +213,7 @@ int main(void)
         cmocka_unit_test(nothing_is_exchanged_after_a_failed_check),
         cmocka_unit_test(an_exchange_that_fails_is_a_failed_check),
         cmocka_unit_test(a_wrong_element_is_noticed_anywhere),
+        cmocka_unit_test(without_memory_a_case_fails),
         cmocka_unit_test(memory_of_the_plugin_is_looked_at_whole),
     };
     return cmocka_run_group_tests(tests, open_connection, close_connection);
