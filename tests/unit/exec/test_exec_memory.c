@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No memory, at each allocation in turn: of a graph, of parameters, of an executor and of its steps. Each time that is
  * said, nothing is left behind, and what comes next is right. */
-#include "../registry/arena_oom.h"
+#define OOM_ARENAS
+
 #include "exec_pairs.h"
 #include "oom.h"
 
@@ -103,11 +104,11 @@ static void a_graph_without_memory_says_so(void **state)
                     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
                     struct sl_graph *graph = NULL;
                     if (arena)
-                        arena_oom_fail_at(n);
+                        arena_fail_at(n);
                     else
                         oom_fail_at(n);
                     const seqlstm_status status = sl_graph_create(&request, &graph, &err);
-                    failed = arena ? arena_oom_disarm() : oom_disarm();
+                    failed = arena ? arena_disarm() : oom_disarm();
                     if (failed)
                         expect_no_memory(status, &err, cases[i].name, n);
                     else

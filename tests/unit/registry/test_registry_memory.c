@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* No memory, at each allocation in turn, while plugins are searched, mapped, checked and opened: that is said, or it
  * does no harm, and nothing is left behind. */
+#define OOM_ARENAS
+
 #include <dlfcn.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -12,7 +14,6 @@
 
 #include <cmocka.h>
 
-#include "arena_oom.h"
 #include "base/value/buf.h"
 #include "descriptors.h"
 #include "fake_collectives.h"
@@ -26,14 +27,14 @@ enum { TRIES_MOST = 5000 };
 static void fail_at(bool arena, int n)
 {
     if (arena)
-        arena_oom_fail_at(n);
+        arena_fail_at(n);
     else
         oom_fail_at(n);
 }
 
 static bool disarm(bool arena)
 {
-    return arena ? arena_oom_disarm() : oom_disarm();
+    return arena ? arena_disarm() : oom_disarm();
 }
 
 static void expect_no_memory(seqlstm_status status, const struct seqlstm_error *err, int n)
