@@ -75,30 +75,25 @@ seqlstm_status sl_runner_forward(struct sl_runner *r, struct seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
+/* ---- backward ------------------------------------------------------------------------------- */
+
 static const uint32_t ALL_PARTS =
     SEQLSTM_BIT_BACKWARD_INPUTS | SEQLSTM_BIT_BACKWARD_STATES | SEQLSTM_BIT_BACKWARD_WEIGHTS;
 
-/* ---- backward ------------------------------------------------------------------------------- */
-
 uint32_t sl_runner_get_part(const struct sl_runner *r, int32_t k)
 {
-    if (r->data->slots[k].role != SL_SLOT_PARAM && r->data->slots[k].role != SL_SLOT_INPUT)
-        return 0;
     if (r->data->slots[k].role == SL_SLOT_PARAM)
         return SEQLSTM_BIT_BACKWARD_WEIGHTS;
+    if (r->data->slots[k].role != SL_SLOT_INPUT)
+        return 0;
     return sl_runner_is_initial(r, k) ? SEQLSTM_BIT_BACKWARD_STATES : SEQLSTM_BIT_BACKWARD_INPUTS;
 }
 
 /* Returns true if this gradient is an output of backward under `parts`. */
 static bool is_wanted(const struct sl_runner *r, int32_t k, uint32_t parts)
 {
-    const struct sl_slot *s = &r->data->slots[k];
-    if (s->role != SL_SLOT_INPUT && s->role != SL_SLOT_PARAM)
-        return false;
     const uint32_t part = sl_runner_get_part(r, k);
-    if (s->role == SL_SLOT_INPUT && part == SEQLSTM_BIT_BACKWARD_INPUTS && r->data->c.no_input_grad)
-        return false;
-    return (part & parts) != 0;
+    return (part & parts) != 0 && !(part == SEQLSTM_BIT_BACKWARD_INPUTS && r->data->c.no_input_grad);
 }
 
 static void fill_grads(struct sl_runner *r, bool accumulate)
