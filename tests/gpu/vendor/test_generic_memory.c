@@ -118,7 +118,13 @@ static void what_finds_no_memory_leaves_none(void **state)
             seqlstm_status status = SEQLSTM_NO_MEMORY;
             if (cublaslt == NULL && strcmp(rows[k].variant, "cublaslt") == 0)
                 continue;
+            struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+            struct bound whole;
             int turns = 0;
+            assert_int_equal(bind_new(&whole, &d, rows[k].variant, &why), SEQLSTM_OK);
+            const double bytes = count_memory(usual);
+            const int64_t held = host.memory.live_blocks;
+            unbind(&whole);
             for (; status != SEQLSTM_OK; turns++) {
                 struct seqlstm_error err = SEQLSTM_ERROR_INIT;
                 struct bound b;
@@ -134,6 +140,8 @@ static void what_finds_no_memory_leaves_none(void **state)
                 if (status != SEQLSTM_OK &&
                     (status != SEQLSTM_NO_MEMORY || err.message[0] == '\0' || b.binding != NULL))
                     fail_msg("%s, turn %d: status %d, `%s`", rows[k].variant, turns, (int)status, err.message);
+                if (status == SEQLSTM_OK && (host.memory.live_blocks != held || count_memory(usual) != bytes))
+                    fail_msg("%s, turn %d: bound although memory was missing", rows[k].variant, turns);
                 unbind(&b);
                 if (host.memory.live_blocks != blocks || count_memory(usual) != before)
                     fail_msg("%s, turn %d of the %s: %d blocks and %.0f bytes are left", rows[k].variant, turns,
