@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "base/system/file_writer.h"
-#include "scratch.h"
 #include "session/evaluate/evaluate.h"
 
 #include "report.h"
@@ -100,26 +99,13 @@ static void run_all(void)
     run("eval m");
 }
 
-static void test_eval(void **state)
+static void prepare(void)
 {
-    (void)state;
     assert_int_equal(chdir(scratch_folder), 0);
     assert_int_equal(sl_file_write("in.csv", "a\n", 2, NULL), SEQLSTM_OK);
-    expect_report(run_all, "reports/evaluations.txt");
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    memset(&answer, 0, sizeof answer);
-    expect_no_memory(run_all);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return report_main((struct report){run_all, "reports/evaluations.txt", &answer, sizeof answer, prepare});
 }

@@ -7,7 +7,6 @@
 #include "registry/collectives/connection.h"
 #include "registry/kind/elf.h"
 #include "registry/search.h"
-#include "scratch.h"
 
 #include "report.h"
 
@@ -464,29 +463,16 @@ static void run_all(void)
     run_collectives();
 }
 
-static void test_as_a_whole(void **state)
+static void prepare(void)
 {
-    (void)state;
     assert_int_equal(chdir(scratch_folder), 0);
     write_file("b.so", "");
     write_file("c.so", "");
     write_file("claims.txt", "claim lstm:*\n# nothing\nxfail gru:* it is slow\nunsupported rnn:* not wanted\n");
     write_file("bad.txt", "claim lstm:*\nclaims gru:*\n");
-    expect_report(run_all, "reports/kits.txt");
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    memset(&answer, 0, sizeof answer);
-    expect_no_memory(run_all);
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_whole),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return report_main((struct report){run_all, "reports/kits.txt", &answer, sizeof answer, prepare});
 }

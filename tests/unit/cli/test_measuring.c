@@ -8,7 +8,6 @@
 #include "compare/ab/ab.h"
 #include "compare/sweep/sweep.h"
 #include "compare/sweep/sweep_report.h"
-#include "scratch.h"
 #include "session/scaling/devices.h"
 #include "session/scaling/scaling.h"
 
@@ -513,24 +512,7 @@ static void run_all(void)
     run_plan_of_ranks();
 }
 
-static void test_as_a_whole(void **state)
-{
-    (void)state;
-    expect_report(run_all, "reports/measuring.txt");
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    memset(&answer, 0, sizeof answer);
-    expect_no_memory(run_all);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_whole),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return report_main((struct report){run_all, "reports/measuring.txt", &answer, sizeof answer, NULL});
 }

@@ -6,7 +6,6 @@
 #include "base/system/cpu.h"
 #include "cli/cli.h"
 #include "model/model.h"
-#include "scratch.h"
 #include "serve/compute/offline.h"
 #include "serve/load/curve.h"
 #include "serve/server.h"
@@ -407,24 +406,7 @@ static void run_all(void)
     forget_sessions(); /* those of the last line */
 }
 
-static void test_as_a_whole(void **state)
-{
-    (void)state;
-    expect_report(run_all, "reports/serving.txt");
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    memset(&answer, 0, sizeof answer);
-    expect_no_memory(run_all);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_whole),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return report_main((struct report){run_all, "reports/serving.txt", &answer, sizeof answer, NULL});
 }

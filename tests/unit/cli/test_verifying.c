@@ -3,7 +3,6 @@
  * status. */
 #include "cli/cli.h"
 #include "compare/verify/verify.h"
-#include "scratch.h"
 
 #include "report.h"
 
@@ -143,23 +142,7 @@ static void run_all(void)
     answer.status = SEQLSTM_OK;
 }
 
-static void test_as_a_whole(void **state)
-{
-    (void)state;
-    expect_report(run_all, "reports/verifying.txt");
-}
-
-static void test_without_memory(void **state)
-{
-    (void)state;
-    expect_no_memory(run_all);
-}
-
 int main(void)
 {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_as_a_whole),
-        cmocka_unit_test(test_without_memory),
-    };
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return report_main((struct report){run_all, "reports/verifying.txt", &answer, sizeof answer, NULL});
 }

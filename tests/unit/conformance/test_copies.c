@@ -368,19 +368,12 @@ static void without_such_copies_nothing_is_checked(void **state)
  * call is one of those at the end of a domain, and no memory and no stream is left. */
 static bool fail_on_the_card(const char *name, int n)
 {
-    const struct sl_backend_builtin builtin = {"reference", card_query};
-    const struct sl_conformance_request request = {.file = "reference",
-                                                   .builtins = &builtin,
-                                                   .builtin_count = 1,
-                                                   .reference = seqlstm_reference_query_v0,
-                                                   .cases = &name,
-                                                   .case_count = 1};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_conformance_report *report = NULL;
     calls = 0;
     failed_to_wait = false;
     failing_call = n;
-    const seqlstm_status status = sl_conformance_run(&request, &report, &err);
+    const seqlstm_status status = offender_run(card_query, name, &report, &err);
     const bool failed = n > 0 && calls >= n;
     const struct sl_check_result *result = status == SEQLSTM_OK ? &sl_conformance_report_get(report, 0)->check : NULL;
     const char *words = result ? result->detail : err.message;

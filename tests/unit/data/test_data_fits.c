@@ -2,7 +2,6 @@
 /* Whether data and model fit together: each thing that does not, with the file and the reason; and labels of other
  * splits that training lacks, in sources with lines and without. */
 #include "data_fixture.h"
-#include "npy_fixture.h"
 
 #define LABELS(kind) "type: csv, train: {file: train.csv}, inputs: [a], label: {column: y, type: " kind "}"
 #define VALUES       "type: csv, train: {file: train.csv}, inputs: [a], targets: [y]"
@@ -103,17 +102,6 @@ static void outcomes_that_fit(void **state)
     }
 }
 
-static void write_npy(const char *name, const char *type, const char *shape, const void *values, size_t bytes)
-{
-    struct sl_buf file = {0};
-    char header[NPY_HEADER];
-    npy_write_header(header, type, shape);
-    sl_buf_append(&file, header, sizeof header);
-    sl_buf_append(&file, values, bytes);
-    data_write_bytes(name, file.data, file.length_bytes);
-    sl_buf_deinit(&file);
-}
-
 /* A label that training lacks has no class and is counted, with lines and without. Where two labels are the values 0
  * and 1 it is an error, with its place. */
 static void labels_that_training_lacks(void **state)
@@ -127,9 +115,9 @@ static void labels_that_training_lacks(void **state)
         {LABELS("class") ", valid: {file: valid.csv}", "binary_cross_entropy",
          "valid.csv:3: the label \"2\" does not occur in the training split"},
     };
-    write_npy("x.npy", "<f4", "(3, 1)", (float[]){1, 2, 3}, 12);
-    write_npy("y.npy", "<i4", "(3,)", (int32_t[]){1, 0, 1}, 12);
-    write_npy("valid.npy", "<i4", "(3,)", (int32_t[]){0, 2, 2}, 12);
+    data_write_npy("x.npy", "<f4", "(3, 1)", (float[]){1, 2, 3}, 12);
+    data_write_npy("y.npy", "<i4", "(3,)", (int32_t[]){1, 0, 1}, 12);
+    data_write_npy("valid.npy", "<i4", "(3,)", (int32_t[]){0, 2, 2}, 12);
     data_write("train.csv", "a,y\n1,1\n2,0\n3,1\n");
     data_write("valid.csv", "a,y\n1,0\n2,2\n3,2\n");
     for (size_t i = 0; i < sizeof cases_of_valid / sizeof *cases_of_valid; i++) {
@@ -162,8 +150,8 @@ static void an_array_that_is_cut_short(void **state)
     float x[4096] = {1};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_batch *batch = NULL;
-    write_npy("x.npy", "<f4", "(4096, 1)", x, sizeof x);
-    write_npy("y.npy", "<f4", "(4096, 1)", x, sizeof x);
+    data_write_npy("x.npy", "<f4", "(4096, 1)", x, sizeof x);
+    data_write_npy("y.npy", "<f4", "(4096, 1)", x, sizeof x);
     struct data_open o = data_open_train(NPY ", batch_size: 4096", MODEL_DENSE, "loss: mse");
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
     snprintf(path, sizeof path, "%s/x.npy", data_folder);

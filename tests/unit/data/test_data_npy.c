@@ -3,7 +3,6 @@
 #include <math.h>
 
 #include "data_fixture.h"
-#include "npy_fixture.h"
 
 #include "data/read/npy.h"
 
@@ -30,11 +29,9 @@ static size_t make(char *out, int version, const char *dict, const void *data, s
 
 static void write_npy(const char *name, const char *descr, const char *shape, const void *data, size_t bytes)
 {
-    char file[4096], tuple[64];
+    char tuple[64];
     snprintf(tuple, sizeof tuple, "(%s)", shape);
-    npy_write_header(file, descr, tuple);
-    memcpy(file + NPY_HEADER, data, bytes);
-    data_write_bytes(name, file, NPY_HEADER + bytes);
+    data_write_npy(name, descr, tuple, data, bytes);
 }
 
 static void test_headers(void **state)

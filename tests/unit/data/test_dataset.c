@@ -2,7 +2,6 @@
 /* What an opened split says of itself: which one is measured, of which files it is, the line of a value; and what it
  * would cost. */
 #include "data_fixture.h"
-#include "npy_fixture.h"
 
 #include "data/batch/stats.h"
 #include "data/dataset/census.h"
@@ -147,17 +146,6 @@ static void a_value_is_told_with_its_line_in_every_split(void **state)
     data_close(&o);
 }
 
-static void write_array(const char *name, const char *type, const char *shape, const void *values, size_t bytes)
-{
-    struct sl_buf out = {0};
-    char header[NPY_HEADER];
-    npy_write_header(header, type, shape);
-    sl_buf_append(&out, header, sizeof header);
-    sl_buf_append(&out, values, bytes);
-    data_write_bytes(name, out.data, out.length_bytes);
-    sl_buf_deinit(&out);
-}
-
 /* Targets that count, of each class: one of a record, that of its last step, or those of all steps. */
 static void classes_are_counted_where_the_targets_stand(void **state)
 {
@@ -187,8 +175,8 @@ static void classes_are_counted_where_the_targets_stand(void **state)
     static const int64_t y[] = {2, 1, 0, 1};
     data_write("lines.txt", "b x y\nc y\na x\nc y y\na x\n");
     data_write("steps.csv", "g,a,k\n1,1,x\n1,2,x\n1,3,\n2,4,y\n2,5,y\n3,6,x\n3,7,x\n");
-    write_array("x.npy", "<f4", "(4, 1, 1)", x, sizeof x);
-    write_array("y.npy", "<i8", "(4,)", y, sizeof y);
+    data_write_npy("x.npy", "<f4", "(4, 1, 1)", x, sizeof x);
+    data_write_npy("y.npy", "<i8", "(4,)", y, sizeof y);
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         struct data_open o = data_open_train(cases[k].data, cases[k].layers, cases[k].train);
         int64_t *counts = NULL, classes = 0;

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "npy_fixture.h"
 #include "temporary.h"
 #include "base/value/buf.h"
 #include "data/batch/batcher.h"
@@ -76,6 +77,18 @@ static inline void data_write_bytes(const char *name, const void *bytes, size_t 
 static inline void data_write(const char *name, const char *text)
 {
     data_write_bytes(name, text, strlen(text));
+}
+
+static inline void data_write_npy(const char *name, const char *type, const char *shape, const void *values,
+                                  size_t bytes)
+{
+    struct sl_buf file = {0};
+    char header[NPY_HEADER];
+    npy_write_header(header, type, shape);
+    sl_buf_append(&file, header, sizeof header);
+    sl_buf_append(&file, values, bytes);
+    data_write_bytes(name, file.data, file.length_bytes);
+    sl_buf_deinit(&file);
 }
 
 /* `data` and `train` are what stands in those maps (flow style, without braces); loss may be inside train. */
