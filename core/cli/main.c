@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "base/profilers/profilers.h"
+#include "base/system/absolute_path.h"
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/value/printable.h"
 #include "cli/cli.h"
 #include "cli/commands.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "model/explain.h"

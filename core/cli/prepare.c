@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/absolute_path.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "cli/cli.h"
 #include "session/run_folder/run_name.h"
 

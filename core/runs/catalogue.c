@@ -10,8 +10,8 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/system/file_error.h"
+#include "base/value/path.h"
 
 enum { LEVELS_MOST = 3 };
 

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 
 enum { METRICS_LIMIT = 256 << 20 }; /* bytes of metrics.jsonl */
 

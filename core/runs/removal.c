@@ -9,9 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/path.h"
 #include "base/system/file_error.h"
 #include "base/system/file_lock.h"
+#include "base/value/path.h"
 #include "runs/run_facts.h"
 
 enum { DESCRIPTORS = 16 };

@@ -12,8 +12,8 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
+#include "base/value/path.h"
 
 enum {
     SUMMARY_LIMIT = 1 << 24,

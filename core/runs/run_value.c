@@ -9,8 +9,8 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "model/load/entries.h"
 

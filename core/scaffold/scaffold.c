@@ -13,8 +13,8 @@
 
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/value/backend_id.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "scaffold/templates.h"
 

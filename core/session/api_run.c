@@ -7,8 +7,8 @@
 #include <seqlstm/run.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "exec/params/params.h"
 #include "runs/metric_rows.h"
 #include "session/api.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "dispatch/cost/cost_cache.h"
 #include "session/predict/values.h"
 #include "session/prepare/decoding.h"

@@ -21,7 +21,7 @@
 #include "base/value/buf.h"
 #include "base/system/file.h"
 #include "base/system/file_error.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 
 #define WRITER_BUFFER_BYTES 65536
 #define WRITER_NAMES_MOST   100

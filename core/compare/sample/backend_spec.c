@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/path.h"
+#include "base/system/absolute_path.h"
 #include "base/value/text.h"
 
 static seqlstm_status no_memory(struct seqlstm_error *err)

@@ -11,11 +11,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/system/absolute_path.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/system/file_error.h"
 #include "base/value/hash.h"
+#include "base/value/path.h"
 #include "data/read/raw.h"
 #include "data/read/raw_builder.h"
 #include "data/read/token_build.h"

@@ -13,11 +13,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/system/absolute_path.h"
 #include "base/value/buf.h"
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/value/hash.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 
 enum { FILE_LIMIT = 64 << 20, COMPACT_BYTES = 4 << 20, LOCK_TRIES = 100, LOCK_WAIT_NS = 10000000 };

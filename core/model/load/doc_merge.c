@@ -6,8 +6,9 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
+#include "base/system/absolute_path.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "model/load/overlay.h"
 #include "base/value/text.h"
 #include "model/yaml/diagnostics_private.h"

@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "model/load/doc_merge.h"
 #include "model/load/overlay.h"
 #include "model/yaml/diagnostics_private.h"

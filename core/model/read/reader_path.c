@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/memory/arena.h"
+#include "base/system/absolute_path.h"
 #include "base/value/buf.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "model/model.h"
 #include "model/read/reader.h"
 

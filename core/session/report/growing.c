@@ -8,9 +8,9 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/chart.h"
 #include "base/value/html.h"
+#include "base/value/path.h"
 #include "runs/metric_rows.h"
 #include "runs/run_facts.h"
 #include "session/report/curves.h"

@@ -8,9 +8,9 @@
 
 #include "base/system/clock.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "session/evaluate/evaluate.h"
 #include "session/finding/mismatch.h"

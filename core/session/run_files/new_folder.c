@@ -7,10 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/system/absolute_path.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"

@@ -11,9 +11,9 @@
 
 #include "base/memory/arena.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/backend_id.h"
 #include "base/value/json_write.h"
+#include "base/value/path.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_folder.h"
 

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
+#include "base/value/path.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "train/trainer/events.h"

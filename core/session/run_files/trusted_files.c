@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/error_place.h"
+#include "base/value/path.h"
 #include "session/finding/finding.h"
 #include "session/record/session_record.h"
 #include "train/checkpoint/checkpoint.h"

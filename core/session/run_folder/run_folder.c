@@ -18,10 +18,10 @@
 
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
+#include "base/value/path.h"
 #include "model/model.h"
 #include "session/run_folder/run_name.h"
 #include "train/checkpoint/checksums.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "session/run_folder/run_name.h"
 
 /* Is the folder a run, or does it hold some (`runs/NAME/001`)? */

@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/system/log.h"
+#include "base/value/path.h"
 #include "train/checkpoint/checkpoint.h"
 
 bool sl_run_folder_is_run(const char *path)

@@ -10,10 +10,10 @@
 #include <jansson.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
 #include "base/value/json_write.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "data/dataset/fingerprint.h"
 #include "session/record/session_record.h"

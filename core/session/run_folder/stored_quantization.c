@@ -14,9 +14,9 @@
 
 #include "base/operation/op_signature.h"
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/run_folder.h"

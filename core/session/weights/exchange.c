@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "interop/foreign.h"
 #include "interop/onnx.h"
 #include "session/data/read_data.h"

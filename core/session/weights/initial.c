@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/error_place.h"
+#include "base/value/path.h"
 #include "data/text/word_vectors.h"
 #include "session/data/check_data.h"
 #include "session/finding/finding.h"

@@ -6,8 +6,8 @@
 #include <sys/stat.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/hash.h"
+#include "base/value/path.h"
 #include "session/finding/mismatch.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_quantization.h"

@@ -8,8 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/system/path.h"
 #include "base/system/file_error.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "train/checkpoint/checkpoint.h"
 

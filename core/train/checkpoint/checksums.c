@@ -8,10 +8,10 @@
 
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
 #include "base/value/json_write.h"
+#include "base/value/path.h"
 #include "interop/safetensors.h"
 
 #define CHECKSUMS "checksums.json"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/system/path.h"
 #include "base/system/trace.h"
 #include "base/value/buf.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "train/checkpoint/checksums.h"
 #include "train/evaluate.h"

@@ -15,7 +15,7 @@
 #include "base/system/cpu.h"
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "temporary.h"
 
 static char root[TEMPORARY_BYTES];

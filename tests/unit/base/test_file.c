@@ -16,12 +16,13 @@
 
 #include <cmocka.h>
 
+#include "base/system/absolute_path.h"
 #include "base/system/file.h"
 #include "base/system/file_error.h"
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
 #include "base/system/near_file.h"
+#include "base/value/path.h"
 #include "descriptors.h"
 #include "oom.h"
 #include "temporary.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/system/file_writer.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "cli/cli.h"
 #include "model/schema/schema.h"
 #include "scaffold/scaffold.h"

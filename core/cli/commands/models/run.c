@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/restart.h"

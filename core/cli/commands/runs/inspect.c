@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/system/file.h"
-#include "base/system/path.h"
 #include "base/value/json_write.h"
+#include "base/value/path.h"
 #include "base/value/printable.h"
 #include "cli/cli.h"
 #include "interop/safetensors.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/system/path.h"
 #include "base/system/file_lock.h"
+#include "base/value/path.h"
 #include "cli/cli.h"
 #include "session/run_folder/run_name.h"
 

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory/arena.h"
-#include "base/system/path.h"
+#include "base/value/path.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/cli.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/system/path.h"
+#include "base/system/absolute_path.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,8 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/value/buf.h"
 #include "base/system/file_error.h"
+#include "base/value/buf.h"
 
 /* Appends the parts of `path` to an absolute path, resolving `.` and `..`. */
 static void append_parts(struct sl_buf *buf, const char *path)
@@ -54,33 +54,4 @@ seqlstm_status sl_path_real(const char *path, char **out_path, struct seqlstm_er
         return sl_file_fail(err, errno, "cannot resolve", path);
     *out_path = real;
     return SEQLSTM_OK;
-}
-
-char *sl_path_join(const char *folder, const char *name)
-{
-    struct sl_buf buf = {0};
-    if (name[0] != '/' && folder && folder[0] != '\0') {
-        sl_buf_append_text(&buf, folder);
-        if (folder[strlen(folder) - 1] != '/')
-            sl_buf_append_char(&buf, '/');
-    }
-    sl_buf_append_text(&buf, name);
-    return sl_buf_take(&buf, NULL);
-}
-
-char *sl_path_folder(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    struct sl_buf buf = {0};
-    if (!slash)
-        sl_buf_append_char(&buf, '.');
-    else
-        sl_buf_append(&buf, path, slash == path ? 1 : (size_t)(slash - path));
-    return sl_buf_take(&buf, NULL);
-}
-
-const char *sl_path_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
 }
