@@ -234,13 +234,21 @@ static seqlstm_status load_by_path(struct sl_registry *r, const struct sl_regist
     return load_file(r, request, entry, path, NULL, err);
 }
 
-/* The record of this id or this file; NULL: there is none. */
-static const struct sl_backend_record *find_record(const struct sl_registry *r, const char *id, const char *file)
+/* The first record of this id; NULL: there is none. */
+static const struct sl_backend_record *find_record(const struct sl_registry *r, const char *id)
 {
     for (const struct node *n = r->first_node; n; n = n->next)
-        if (strcmp(n->record.id, id) == 0 || (n->record.file && strcmp(n->record.file, file) == 0))
+        if (strcmp(n->record.id, id) == 0)
             return &n->record;
     return NULL;
+}
+
+static bool has_file(const struct sl_registry *r, const char *file)
+{
+    for (const struct node *n = r->first_node; n; n = n->next)
+        if (n->record.file && strcmp(n->record.file, file) == 0)
+            return true;
+    return false;
 }
 
 static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_request *request,
@@ -253,14 +261,13 @@ static seqlstm_status load_all(struct sl_registry *r, const struct sl_registry_r
         const char *id = sl_search_copy_id(&r->arena, &sl_backend_kind, files[i]);
         if (!id)
             return no_memory(err);
-        if (find_builtin(request, id))
-            continue; /* the built-in one is used */
-        const struct sl_backend_record *known = find_record(r, id, files[i]);
+        if (find_builtin(request, id) || has_file(r, files[i]))
+            continue; /* the built-in one is used; or an entry has named the file */
+        const struct sl_backend_record *known = find_record(r, id);
         if (!known)
             SEQLSTM_TRY(load_file(r, request, NULL, files[i], id, err));
-        else if (!known->file || strcmp(known->file, files[i]) != 0)
-            if (known->status != SL_BACKEND_SHADOWED && known->file)
-                SEQLSTM_TRY(add_shadowed(r, id, files[i], known->file, err));
+        else if (known->file)
+            SEQLSTM_TRY(add_shadowed(r, id, files[i], known->file, err));
     }
     return SEQLSTM_OK;
 }

@@ -39,9 +39,11 @@ static int make_folders(void **state)
     assert_int_equal(mkdir(scratch_path("one"), 0755), 0);
     assert_int_equal(mkdir(scratch_path("two"), 0755), 0);
     assert_int_equal(mkdir(scratch_path("none"), 0755), 0);
+    assert_int_equal(mkdir(scratch_path("three"), 0755), 0);
     place("fake-a", "one/libseqlstm_backend_fake-a.so");
     place("fake-a", "two/libseqlstm_backend_fake-a.so");
     place("fake-b", "two/libseqlstm_backend_fake-b.so");
+    place("fake-a", "three/libseqlstm_backend_fake-a.so");
     place("fake-b", "two/libseqlstm_backend_reference.so");
     place(NULL, "one/libseqlstm_backend_junk.so");
     place(NULL, "one/libseqlstm_collectives_other.so");
@@ -130,6 +132,31 @@ static void named_files_are_there_once(void **state)
         assert_int_equal(r->entry, k);
     }
     sl_registry_destroy(registry);
+}
+
+/* However many folders have it, and where some of the files are named. */
+static void each_file_of_a_backend_is_there_once(void **state)
+{
+    (void)state;
+    static char names[3][128], files[3][180];
+    static const char *const ends[] = {"one", "two", "three"};
+    const char *folders[3];
+    for (int k = 0; k < 3; k++) {
+        snprintf(names[k], sizeof names[k], "%s", scratch_path(ends[k]));
+        snprintf(files[k], sizeof files[k], "%s/libseqlstm_backend_fake-a.so", names[k]);
+        folders[k] = names[k];
+    }
+    struct sl_registry_request request = make_request(folders, 3);
+    expect(&request, "fake-a ok one; junk refused one; fake-a shadowed two; fake-b ok two; fake-a shadowed three");
+    struct sl_registry_entry entries[] = {{.name = files[1]}, {.name = files[2]}};
+    request.entries = entries;
+    request.entry_count = 1;
+    expect(&request, "fake-a ok two; fake-a shadowed one; junk refused one; fake-b ok two; fake-a shadowed three");
+    request.entry_count = 2;
+    expect(&request, "fake-a ok two; fake-a shadowed three; fake-a shadowed one; junk refused one; fake-b ok two");
+    entries[0].name = "fake-a"; /* finds all of them */
+    request.entry_count = 1;
+    expect(&request, "fake-a ok one; fake-a shadowed two; fake-a shadowed three; junk refused one; fake-b ok two");
 }
 
 static void entries_come_first(void **state)
@@ -315,7 +342,7 @@ int main(void)
         cmocka_unit_test(each_folder_counts_once),        cmocka_unit_test(entries_come_first),
         cmocka_unit_test(reasons_name_the_other_file),    cmocka_unit_test(what_is_required_must_be_there),
         cmocka_unit_test(built_in_backends_are_proposed), cmocka_unit_test(folders_of_the_environment),
-        cmocka_unit_test(named_files_are_there_once),
+        cmocka_unit_test(named_files_are_there_once),     cmocka_unit_test(each_file_of_a_backend_is_there_once),
     };
     return cmocka_run_group_tests(tests, make_folders, scratch_remove);
 }
