@@ -170,11 +170,5 @@ seqlstm_status sl_graph_leave_loop(struct sl_builder *b)
     }
     b->loop.count = b->node_count - b->loop.first;
     add_carry(b, y, b->fed_before, -1);
-    for (int32_t n = b->loop.first; n < b->node_count; n++)
-        if (b->nodes[n].desc.head.op == SEQLSTM_OP_POOL)
-            return sl_builder_fail(b, b->model->layers[b->nodes[n].layer].place,
-                                   "layer `%s` needs all steps at once, but stands between layers that input feeding "
-                                   "runs step by step",
-                                   b->nodes[n].name);
     return SEQLSTM_OK;
 }
