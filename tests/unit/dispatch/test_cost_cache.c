@@ -190,6 +190,21 @@ static void damage_is_repaired_once(void **state)
     unlink(path);
 }
 
+/* The file is this line, which ends with its right sum. */
+static void write_sealed(char line[200], size_t length)
+{
+    length +=
+        (size_t)snprintf(line + length, 200 - length, " %016llx\n", (unsigned long long)sl_crc64(0, line, length));
+    assert_int_equal(sl_file_write(path, line, length, NULL), SEQLSTM_OK);
+}
+
+static size_t begin_line(char line[200], uint64_t number, const char *times)
+{
+    const struct sl_cost_record record = make_record(number);
+    return (size_t)snprintf(line, 200, "%016llx%016llx %s a_label", (unsigned long long)record.key.words[0],
+                            (unsigned long long)record.key.words[1], times);
+}
+
 /* A line whose sum is right, but of a number that is no time; and what another writer left without an end. */
 static void lines_of_others(void **state)
 {
@@ -198,11 +213,7 @@ static void lines_of_others(void **state)
     for (size_t k = 0; k < sizeof times / sizeof *times; k++) {
         const struct sl_cost_record record = make_record(2);
         char line[200];
-        int length = snprintf(line, sizeof line, "%016llx%016llx %s a_label", (unsigned long long)record.key.words[0],
-                              (unsigned long long)record.key.words[1], times[k]);
-        length += snprintf(line + length, sizeof line - (size_t)length, " %016llx\n",
-                           (unsigned long long)sl_crc64(0, line, (size_t)length));
-        assert_int_equal(sl_file_write(path, line, (size_t)length, NULL), SEQLSTM_OK);
+        write_sealed(line, begin_line(line, 2, times[k]));
         struct sl_cost_cache *cache = open_cache();
         const struct sl_cost_record *found = sl_cost_cache_find(cache, &record.key);
         assert_int_equal(found != NULL, k == 0 || k == 6);
@@ -223,6 +234,81 @@ static void lines_of_others(void **state)
     cache = open_cache();
     assert_true(holds(cache, 1) && holds(cache, 2) && holds(cache, 3));
     sl_cost_cache_close(cache);
+}
+
+/* Is there nothing good in the file? A save removes what is not, and only that. */
+static void expect_kept(bool kept)
+{
+    size_t bytes;
+    struct sl_cost_cache *cache = open_cache();
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    sl_cost_cache_close(cache);
+    free(read_file(&bytes));
+    assert_int_equal(bytes > 0, kept);
+}
+
+/* At each end of both numbers of a key, though the sum is right. */
+static void a_key_has_no_other_digits(void **state)
+{
+    (void)state;
+    static const char others[] = {'\0', ' ', 'g', 'A', '/', ':', '`', '-', '\x80'};
+    static const int places[] = {0, 15, 16, 31};
+    char line[200];
+    for (size_t p = 0; p < sizeof places / sizeof *places; p++)
+        for (size_t k = 0; k < sizeof others; k++) {
+            const size_t length = begin_line(line, 2, "2.5 4.0");
+            line[places[p]] = others[k];
+            write_sealed(line, length);
+            expect_kept(false);
+        }
+    write_sealed(line, begin_line(line, 2, "2.5 4.0"));
+    expect_kept(true);
+}
+
+/* A zero byte in place of the digit 0 behind an odd one: read as sixteen, it would carry to the same number. */
+static void a_sum_has_no_other_digits(void **state)
+{
+    (void)state;
+    int tried = 0;
+    for (uint64_t n = 1; n < 20; n++) {
+        char line[200];
+        size_t bytes;
+        write_sealed(line, begin_line(line, n, "2.5 4.0"));
+        char *text = read_file(&bytes);
+        for (size_t k = bytes - 16; k < bytes - 1; k++)
+            if (text[k] == '0' && strchr("13579bdf", text[k - 1])) {
+                text[k] = '\0';
+                assert_int_equal(sl_file_write(path, text, bytes, NULL), SEQLSTM_OK);
+                expect_kept(false);
+                text[k] = '0';
+                tried++;
+            }
+        free(text);
+    }
+    assert_true(tried > 3);
+}
+
+/* At either end, with a whole line's end; and with a sum that is right, so that only the label can be shorter. */
+static void lines_are_not_cut_short(void **state)
+{
+    (void)state;
+    char line[200];
+    size_t bytes, whole = strlen("0123456789abcdef0123456789abcdef 2.5 4.0 ");
+    for (size_t length = 0; length < begin_line(line, 2, "2.5 4.0"); length += length < 30 ? 3 : 1) {
+        write_sealed(line, length);
+        expect_kept(length >= whole);
+    }
+    write_sealed(line, begin_line(line, 2, "2.5 4.0"));
+    char *text = read_file(&bytes);
+    for (size_t cut = 0; cut < bytes; cut += 3) {
+        assert_int_equal(sl_file_write(path, text + cut, bytes - cut, NULL), SEQLSTM_OK);
+        expect_kept(cut == 0);
+        memcpy(line, text, cut);
+        line[cut] = '\n';
+        assert_int_equal(sl_file_write(path, line, cut + 1, NULL), SEQLSTM_OK);
+        expect_kept(cut == bytes - 1);
+    }
+    free(text);
 }
 
 static void rubbish_is_no_error(void **state)
@@ -459,6 +545,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(damage_is_survived, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(damage_is_repaired_once, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(lines_of_others, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_key_has_no_other_digits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_sum_has_no_other_digits, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(lines_are_not_cut_short, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(rubbish_is_no_error, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(writers_at_once_lose_nothing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(failing_writes_and_memory, make_folder, remove_folder),
