@@ -3,6 +3,7 @@
  * chart counts as whole. */
 #include "opened_run.h"
 
+#include <jansson.h>
 #include <math.h>
 
 #include "base/memory/arena.h"
@@ -33,6 +34,7 @@ static int setup(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
+    json_set_alloc_funcs(oom_allocate, free);
     for (int k = 0; k < RUNS; k++) {
         char name[32];
         snprintf(name, sizeof name, "runs/m/%d", k);
@@ -97,6 +99,8 @@ static void test_lists_and_pages_without_memory(void **state)
     for (;;) {
         struct sl_buf part = {0};
         const int descriptors = descriptors_count();
+        char where[512] = "";
+        oom_watch();
         oom_fail_anew(10);
         const bool fine = show(&part);
         const bool failed = oom_disarm();
@@ -104,6 +108,8 @@ static void test_lists_and_pages_without_memory(void **state)
         if (fine)
             assert_string_equal(sl_buf_text(&part), sl_buf_text(&whole));
         sl_buf_deinit(&part);
+        if (oom_unwatch(where, sizeof where) > 0)
+            fail_msg("memory of %s is left", where);
         if (!failed) {
             assert_true(fine);
             break;

@@ -6,6 +6,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
+#include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -75,6 +76,7 @@ static int setup(void **state)
 {
     if (scratch_make(state) != 0 || chdir(scratch_folder) != 0)
         return -1;
+    json_set_alloc_funcs(oom_allocate, free);
     put_file("lines.txt", "good fine day\nbad grey day\nfair mild day\nbad cold day\ngood warm day\n");
     put_file("others.txt", "bad fine day\nfair grey day\ngood cold day\n");
     put_file("some.vec", "fine 1 2 3\nnowhere 4 5 6\nday 7 8 9\n");
@@ -140,11 +142,16 @@ static bool perform(const struct act *act, seqlstm_status *out_status, double *o
 {
     struct opened_run run = {.err = SEQLSTM_ERROR_INIT};
     const int descriptors = descriptors_count(), threads = count_threads();
+    char where[512] = "";
     *out = 0;
+    oom_watch();
     *out_status = act->run(&run, out);
     const bool failed = failing == WRITES ? io_disarm() : oom_disarm();
     *err = run.err;
     close_run(&run);
+    const int blocks = oom_unwatch(where, sizeof where);
+    if (blocks > 0)
+        fail_msg("%s: %d blocks of memory, one of %s; %s", act->name, blocks, where, err->message);
     if (descriptors_count() != descriptors)
         fail_msg("%s: %d descriptors, %d before it; %s", act->name, descriptors_count(), descriptors, err->message);
     if (count_threads() != threads)

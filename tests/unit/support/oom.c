@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 
 static _Atomic int oom_calls, oom_target;
@@ -22,8 +23,19 @@ static int anew_callers;
 static int place_count;
 static _Atomic bool anew_wanted, anew_failed;
 static atomic_flag anew_taken = ATOMIC_FLAG_INIT;
+
+/* What oom_watch remembers: a block is in the first free slot from its hash on. */
+enum { SLOT_BITS = 18, SLOTS = 1 << SLOT_BITS, WATCHED_MOST = SLOTS / 2 };
+static struct {
+    void *block, *caller;
+} slots[SLOTS];
+static int watched_count;
+static _Atomic bool watching;
+static atomic_flag slots_taken = ATOMIC_FLAG_INIT;
+
 static _Atomic int io_calls, io_target, io_errno, io_bytes;
 
+void __real_free(void *block);
 void *__real_malloc(size_t bytes);
 void *__real_calloc(size_t count, size_t bytes);
 void *__real_realloc(void *block, size_t bytes);
@@ -35,6 +47,7 @@ ssize_t __real_write(int fd, const void *data, size_t bytes);
 ssize_t __real_pwrite64(int fd, const void *data, size_t bytes, off_t offset);
 int __real_rename(const char *from, const char *to);
 
+void __wrap_free(void *block);
 void *__wrap_malloc(size_t bytes);
 void *__wrap_calloc(size_t count, size_t bytes);
 void *__wrap_realloc(void *block, size_t bytes);
@@ -141,6 +154,86 @@ static bool oom_now(void)
     return true;
 }
 
+/* ---- blocks ----------------------------------------------------------------------------------------------------- */
+
+static uint32_t find_slot(const void *block)
+{
+    uint32_t slot = (uint32_t)(((uintptr_t)block >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - SLOT_BITS));
+    while (slots[slot].block != NULL && slots[slot].block != block)
+        slot = (slot + 1) % SLOTS;
+    return slot;
+}
+
+/* Those that follow move up: none is behind a free slot. */
+static void empty_slot(uint32_t slot)
+{
+    slots[slot].block = NULL;
+    watched_count--;
+    for (uint32_t next = (slot + 1) % SLOTS; slots[next].block != NULL; next = (next + 1) % SLOTS) {
+        void *block = slots[next].block;
+        slots[next].block = NULL;
+        const uint32_t to = find_slot(block);
+        slots[to].block = block;
+        slots[to].caller = slots[next].caller;
+    }
+}
+
+static void *remember(void *block, void *caller)
+{
+    if (block == NULL || !watching)
+        return block;
+    while (atomic_flag_test_and_set(&slots_taken))
+        ;
+    if (watched_count < WATCHED_MOST) {
+        const uint32_t slot = find_slot(block);
+        watched_count += slots[slot].block == NULL;
+        slots[slot].block = block;
+        slots[slot].caller = caller;
+    }
+    atomic_flag_clear(&slots_taken);
+    return block;
+}
+
+static void forget(const void *block)
+{
+    if (block == NULL || !watching)
+        return;
+    while (atomic_flag_test_and_set(&slots_taken))
+        ;
+    const uint32_t slot = find_slot(block);
+    if (slots[slot].block != NULL)
+        empty_slot(slot);
+    atomic_flag_clear(&slots_taken);
+}
+
+void oom_watch(void)
+{
+    if (watched_count > 0)
+        memset(slots, 0, sizeof slots);
+    watched_count = 0;
+    watching = true;
+}
+
+int oom_unwatch(char *where, size_t where_bytes)
+{
+    watching = false;
+    for (uint32_t slot = 0; slot < SLOTS && where && watched_count > 0; slot++)
+        if (slots[slot].block != NULL) {
+            char **symbol = backtrace_symbols(&slots[slot].caller, 1);
+            snprintf(where, where_bytes, "%s", symbol ? symbol[0] : "");
+            __real_free(symbol);
+            break;
+        }
+    return watched_count;
+}
+
+void *oom_allocate(size_t bytes)
+{
+    return remember(__real_malloc(bytes), __builtin_return_address(0));
+}
+
+/* ---- the functions ---------------------------------------------------------------------------------------------- */
+
 static bool io_now(void)
 {
     int call = atomic_fetch_add(&io_calls, 1) + 1;
@@ -150,39 +243,53 @@ static bool io_now(void)
     return true;
 }
 
+void __wrap_free(void *block)
+{
+    forget(block);
+    __real_free(block);
+}
+
 void *__wrap_malloc(size_t bytes)
 {
-    return oom_now() ? NULL : __real_malloc(bytes);
+    return oom_now() ? NULL : remember(__real_malloc(bytes), __builtin_return_address(0));
 }
 
 void *__wrap_calloc(size_t count, size_t bytes)
 {
-    return oom_now() ? NULL : __real_calloc(count, bytes);
+    return oom_now() ? NULL : remember(__real_calloc(count, bytes), __builtin_return_address(0));
 }
 
 void *__wrap_realloc(void *block, size_t bytes)
 {
-    return oom_now() ? NULL : __real_realloc(block, bytes);
+    if (oom_now())
+        return NULL;
+    forget(block); /* before another thread can be given it */
+    void *moved = __real_realloc(block, bytes);
+    remember(moved ? moved : block, __builtin_return_address(0));
+    return moved;
 }
 
 void *__wrap_aligned_alloc(size_t alignment, size_t bytes)
 {
-    return oom_now() ? NULL : __real_aligned_alloc(alignment, bytes);
+    return oom_now() ? NULL : remember(__real_aligned_alloc(alignment, bytes), __builtin_return_address(0));
 }
 
 int __wrap_posix_memalign(void **out, size_t alignment, size_t bytes)
 {
-    return oom_now() ? ENOMEM : __real_posix_memalign(out, alignment, bytes);
+    const int code = oom_now() ? ENOMEM : __real_posix_memalign(out, alignment, bytes);
+    if (code == 0)
+        remember(*out, __builtin_return_address(0));
+    return code;
 }
 
 char *__wrap_strdup(const char *text)
 {
-    return oom_now() ? NULL : __real_strdup(text);
+    return oom_now() ? NULL : remember(__real_strdup(text), __builtin_return_address(0));
 }
 
 char *__wrap_strndup(const char *text, size_t length)
 {
-    return oom_now() ? NULL : __real_strndup(text, length);
+    return oom_now() ? NULL : remember(__real_strndup(text, length), __builtin_return_address(0));
 }
 
 ssize_t __wrap_write(int fd, const void *data, size_t bytes)

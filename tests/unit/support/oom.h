@@ -16,6 +16,7 @@
 #define SL_TESTS_OOM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 
 /* The n-th allocation from now on fails, and that one alone; n >= 1. */
 void oom_fail_at(int n);
@@ -33,6 +34,14 @@ bool oom_disarm(void);
 /* Allocations since oom_fail_at or oom_count_start. */
 void oom_count_start(void);
 int oom_count(void);
+
+/* Remembers the blocks that are allocated from now on, by all threads, and forgets those that are freed. */
+void oom_watch(void);
+/* Stops it. How many of the blocks are still there; where the first of them was allocated, as backtrace_symbols has it,
+ * goes to `where` (NULL: nowhere). A block that a library frees counts as there. */
+int oom_unwatch(char *where, size_t where_bytes);
+/* Never fails on purpose: `json_set_alloc_funcs(oom_allocate, free)` makes values of jansson blocks like the others. */
+void *oom_allocate(size_t bytes);
 
 /* The same for write, pwrite, fsync and rename together: the n-th returns -1 with errno `error_number`. With
  * `bytes` >= 0 a failing write first writes that many bytes, as a full disk does. */
