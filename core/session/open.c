@@ -152,8 +152,9 @@ static seqlstm_status read_run(struct sl_session *session, const char *run, stru
     SEQLSTM_TRY(read_state(session, err));
     SEQLSTM_TRY(sl_stored_quantization_read(session, err));
     session->replay = session->options.plan_path != NULL;
-    char *plan =
-        session->options.plan_path ? strdup(session->options.plan_path) : sl_path_join(session->folder, "plan.json");
+    if (session->replay)
+        return sl_stored_plan_read(session->options.plan_path, &session->stored, err);
+    char *plan = sl_path_join(session->folder, "plan.json");
     if (plan == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a path");
     if (sl_file_exists(plan) && session->options.forced_backend == NULL)

@@ -206,6 +206,24 @@ def test_plans(t):
     t.refuse(3, 'plan', 'm.yaml', '--plan', 'other.json').says('`other` is not loaded')
 
 
+def test_plans_for_runs(t):
+    """Each command that opens a run reads the plan that is named, and not the run's own in its place."""
+    t.write('train.csv', 'a,b,y\n1,2,3\n4,5,6\n7,8,9\n1,1,1\n')
+    t.write('text.txt', 'abcdefgh' * 20)
+    for name, text in (('table', TABLE), ('letters', LANGUAGE)):
+        t.write('m.yaml', text)
+        t.run('run', 'm.yaml', '--out', name, '-q')
+    t.write('broken.json', '{')
+    for words in (('plan', 'table'), ('eval', 'table'), ('predict', 'table', '-i', 'train.csv'), ('embed', 'table', '-i', 'train.csv'),
+                  ('resume', 'table', '--set', 'train.epochs=3'), ('quantize', 'letters'), ('generate', 'letters', '--length', '1'),
+                  ('serve', 'letters', '--port', '0')):
+        t.refuse(2, *words, '--plan', 'none.json').says('cannot open `none.json`')
+        t.refuse(4, *words, '--plan', 'broken.json').says('broken.json')
+        t.refuse(4, *words, '--plan', 'broken.json', '--backend', 'cpu-blas').says('broken.json')
+        if words[0] != 'serve':  # which asks for its module first
+            t.refuse(3, *words, '--backend', 'nothing').says('`nothing` is not loaded')
+
+
 def test_runs_that_are_none(t):
     for command in ('resume', 'eval', 'predict', 'generate', 'inspect'):
         t.refuse(2, command, 'nothing').says('nothing: no run there')
