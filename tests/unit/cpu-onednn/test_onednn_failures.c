@@ -19,6 +19,7 @@
 
 #include "base/system/pool.h"
 #include "cpu-onednn/library.h"
+#include "cpu-onednn/version.h"
 #include "registry/host.h"
 
 const struct seqlstm_backend *seqlstm_backend_query_v0(uint32_t host_minor);
@@ -29,6 +30,7 @@ static struct odn_functions real;
 static int64_t calls, fails_at = -1; /* the call that fails; -1: none */
 static dnnl_status_t failure;
 static int64_t objects;    /* of the library, that were made and not destroyed */
+static int64_t layouts;    /* likewise */
 static const char *failed; /* the function */
 
 static bool fails(const char *function)
@@ -94,6 +96,31 @@ WITH(memory_desc_create_with_tag,
      (out, n, dims, type, tag), 1)
 WITHOUT(memory_desc_destroy, dnnl_memory_desc_t)
 #endif
+
+/* A layout that was made must be released, with each version of the library: only oneDNN 3 has an object for it. */
+#define MAKES_LAYOUT(function, parameters, arguments)                                                                  \
+    bool __real_##function parameters;                                                                                 \
+    bool __wrap_##function parameters;                                                                                 \
+    bool __wrap_##function parameters                                                                                  \
+    {                                                                                                                  \
+        const bool made = __real_##function arguments;                                                                 \
+        layouts += made;                                                                                               \
+        return made;                                                                                                   \
+    }
+
+MAKES_LAYOUT(odn_layout_init,
+             (struct odn_layout * layout, int n, const int64_t *dims, dnnl_data_type_t type, const int64_t *strides),
+             (layout, n, dims, type, strides))
+MAKES_LAYOUT(odn_layout_copy, (struct odn_layout * layout, odn_md from), (layout, from))
+
+void __real_odn_layout_deinit(struct odn_layout *layout);
+void __wrap_odn_layout_deinit(struct odn_layout *layout);
+
+void __wrap_odn_layout_deinit(struct odn_layout *layout)
+{
+    layouts -= odn_layout_get(layout) != NULL;
+    __real_odn_layout_deinit(layout);
+}
 
 static void replace_functions(void)
 {
@@ -357,7 +384,7 @@ static void fail_each(const struct subject *s, dnnl_status_t with)
         fail_msg("%s: %s", s->name, err.message);
     failure = with;
     failed = "nothing";
-    objects = 0;
+    objects = layouts = 0;
     for (int64_t at = 0;; at++) {
         err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
         memset(&u, 0, sizeof u);
@@ -378,9 +405,10 @@ static void fail_each(const struct subject *s, dnnl_status_t with)
             expect_equal(s, &u, &good);
         release(&u);
         fails_at = -1;
-        if (objects != 0 || host.memory.live_blocks != blocks)
-            fail_msg("%s: failure of %s (%lld) leaves %lld objects and %lld blocks", s->name, failed, (long long)at,
-                     (long long)objects, (long long)(host.memory.live_blocks - blocks));
+        if (objects != 0 || layouts != 0 || host.memory.live_blocks != blocks)
+            fail_msg("%s: failure of %s (%lld) leaves %lld objects, %lld layouts and %lld blocks", s->name, failed,
+                     (long long)at, (long long)objects, (long long)layouts,
+                     (long long)(host.memory.live_blocks - blocks));
         if (over)
             break;
     }
