@@ -12,6 +12,7 @@
 #include "registry/answer.h"
 #include "registry/instance.h"
 #include "registry/plugin.h"
+#include "registry/watch/watch.h"
 #include "judge/data.h"
 #include "conformance/copies_check.h"
 #include "conformance/recorder_check.h"
@@ -95,6 +96,8 @@ static struct seqlstm_instance *open_with(struct contract *c, struct sl_host *ho
         fail(c, "out of memory");
     else if (!instance)
         fail(c, record.reason);
+    else if (record.warning)
+        fail(c, record.warning);
     return instance;
 }
 
@@ -135,6 +138,13 @@ static void two_instances(struct contract *c)
     sl_arena_deinit(&arena);
 }
 
+static void fail_open(struct contract *c, const char *change)
+{
+    char detail[sizeof c->result->detail];
+    sl_text_snprintf(detail, sizeof detail, "open with failing memory %s", change);
+    fail(c, detail);
+}
+
 static void memory_in_open(struct contract *c)
 {
     const struct seqlstm_backend *table = &c->w->table;
@@ -144,8 +154,12 @@ static void memory_in_open(struct contract *c)
         struct seqlstm_instance *instance = NULL;
         sl_host_init(&host, table->id, NULL, NULL);
         host.fail_after = n;
+        struct sl_watched_code code;
+        sl_watch_begin_code(&code);
         seqlstm_status rc =
             sl_plugin_open(table, &host.services, c->request->settings, c->request->setting_count, &instance, &err);
+        if (sl_watch_end_code(&code, table->id, SL_FUNCTION_OPEN) != 0)
+            fail_open(c, code.change);
         if (rc == SEQLSTM_OK)
             sl_plugin_close(table, instance);
         else if (rc != SEQLSTM_NO_MEMORY)

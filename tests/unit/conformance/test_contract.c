@@ -46,6 +46,8 @@ static seqlstm_status offend_open(const struct seqlstm_host *services, const str
     host = n == 1 ? services : host;
     if ((is("the second open keeps memory") && n == 2) || (is("the third open keeps memory") && n == 3))
         keep_some(services);
+    if (is("a further open changes the umask") && n > 1)
+        umask(umask(0) ^ 011);
     if (is("no open is the last to fail") && n > 1)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "never enough");
     void *more = services->allocate(services->context, 8);
@@ -262,6 +264,12 @@ static void every_offender_against_the_contract_is_named(void **state)
         {"contract:minimal_host", "the second open keeps memory", "memory of the host is still held after close"},
         {"contract:two_instances", "the second open keeps memory", "memory of the host is still held after close"},
         {"contract:two_instances", "the third open keeps memory", "memory of the host is still held after close"},
+        {"contract:minimal_host", "a further open changes the umask",
+         "its open changed the mask of file permissions (umask 022 to 033); seqlstm undid it"},
+        {"contract:two_instances", "a further open changes the umask",
+         "its open changed the mask of file permissions (umask 022 to 033); seqlstm undid it"},
+        {"contract:memory_in_open", "a further open changes the umask",
+         "open with failing memory changed the mask of file permissions (umask 022 to 033)"},
         {"contract:memory_in_open", "a failed open has another status",
          "open with failing memory returned another status than NO_MEMORY"},
         {"contract:memory_in_open", "a failed open keeps memory",
@@ -494,5 +502,6 @@ int main(void)
         cmocka_unit_test(what_a_recorder_tells_is_checked_in_each_recording),
         cmocka_unit_test(a_recorder_that_cannot_start_says_why_and_tells_nothing),
     };
+    umask(022); /* as messages name it */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
