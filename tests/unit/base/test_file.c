@@ -20,7 +20,6 @@
 #include "base/system/file.h"
 #include "base/system/file_error.h"
 #include "base/system/file_writer.h"
-#include "base/system/file_lock.h"
 #include "base/system/near_file.h"
 #include "base/value/path.h"
 #include "descriptors.h"
@@ -375,88 +374,6 @@ static void mapped_files_may_change(void **state)
     unlink(path);
 }
 
-static void a_lock_has_one_holder(void **state)
-{
-    (void)state;
-    struct sl_file_lock *lock = NULL, *other = NULL;
-    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    char expected[64];
-    assert_int_equal(sl_file_lock_take("lock", &lock, &why), SEQLSTM_OK);
-    assert_true(sl_file_lock_is_held(lock) && sl_file_lock_is_there(lock));
-    assert_int_equal(sl_file_lock_take("lock", &other, &why), SEQLSTM_IO); /* of the description, not of the process */
-    assert_int_equal(why.native_code, EAGAIN);
-    snprintf(expected, sizeof expected, "lock is held by process %ld on ", (long)getpid());
-    assert_memory_equal(why.message, expected, strlen(expected));
-    assert_non_null(strstr(why.message, " UTC"));
-    assert_int_equal(rename("lock", "moved"), 0);
-    assert_false(sl_file_lock_is_there(lock));
-    assert_int_equal(sl_file_lock_take("lock", &other, &why), SEQLSTM_OK); /* another file */
-    assert_false(sl_file_lock_is_there(lock));
-    sl_file_lock_release(lock);
-    assert_true(sl_file_exists("lock") && sl_file_lock_is_there(other)); /* it was not removed in place of its own */
-    sl_file_lock_release(other);
-    assert_false(sl_file_exists("lock"));
-    assert_int_equal(unlink("moved"), 0);
-    sl_file_lock_release(NULL);
-    assert_int_equal(symlink("elsewhere", "lock"), 0);
-    assert_int_equal(sl_file_lock_take("lock", &lock, &why), SEQLSTM_IO); /* no link is followed */
-    assert_false(sl_file_exists("elsewhere"));
-    assert_int_equal(unlink("lock"), 0);
-    assert_int_equal(sl_file_lock_take("none/lock", &lock, &why), SEQLSTM_NOT_FOUND);
-}
-
-/* A process that was killed is a zombie, and then gone, while something of it still holds its lock: here a child, for
- * 0.3 s. */
-static void an_ending_holder_is_waited_for(void **state)
-{
-    (void)state;
-    for (int gone = 0; gone < 2; gone++) {
-        struct sl_file_lock *lock = NULL;
-        const pid_t holder = fork();
-        assert_true(holder >= 0);
-        if (holder == 0) {
-            if (sl_file_lock_take("lock", &lock, NULL) != SEQLSTM_OK)
-                _exit(1);
-            if (fork() == 0)
-                usleep(300000);
-            _exit(0);
-        }
-        siginfo_t end;
-        assert_int_equal(waitid(P_PID, (id_t)holder, &end, WEXITED | WNOWAIT), 0);
-        assert_int_equal(end.si_status, 0);
-        if (gone)
-            assert_int_equal(waitpid(holder, NULL, 0), holder);
-        assert_int_equal(sl_file_lock_take("lock", &lock, &err), SEQLSTM_OK);
-        sl_file_lock_release(lock);
-        if (!gone)
-            assert_int_equal(waitpid(holder, NULL, 0), holder);
-    }
-}
-
-/* What another program has written into the file is shown as plain text, and is no process of this host. */
-static void a_holder_elsewhere_is_no_process_here(void **state)
-{
-    (void)state;
-    struct sl_file_lock *lock = NULL;
-    char holder[SL_FILE_LOCK_HOLDER_BYTES];
-    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
-    assert_int_equal(sl_file_lock_take("lock", &lock, NULL), SEQLSTM_OK);
-    assert_int_equal(sl_file_lock_find_process("lock"), getpid());
-    FILE *file = fopen("lock", "w");
-    fprintf(file, "process %ld on el\x1bse\x7fwhere since\tnow\nand more", (long)getpid());
-    fclose(file);
-    assert_true(sl_file_lock_find_holder("lock", holder));
-    const char *on = strstr(holder, " on ");
-    assert_non_null(on);
-    assert_string_equal(on, " on el?se?where since?now");
-    assert_int_equal(sl_file_lock_find_process("lock"), 0);
-    assert_int_equal(sl_file_lock_take("lock", &(struct sl_file_lock *){NULL}, &why), SEQLSTM_IO);
-    assert_int_equal(why.native_code, EAGAIN);
-    sl_file_lock_release(lock);
-    assert_false(sl_file_lock_find_holder("lock", holder));
-    assert_int_equal(sl_file_lock_find_process("lock"), 0);
-}
-
 /* A pipe does not say how many bytes it has. */
 static void limits_hold_where_no_size_is_known(void **state)
 {
@@ -589,11 +506,8 @@ int main(void)
         cmocka_unit_test(two_writers_of_one_file),
         cmocka_unit_test(folders_are_made),
         cmocka_unit_test(paths_are_text),
-        cmocka_unit_test(a_lock_has_one_holder),
-        cmocka_unit_test(a_holder_elsewhere_is_no_process_here),
         cmocka_unit_test(limits_hold_where_no_size_is_known),
         cmocka_unit_test(near_names_are_of_files_that_are_shown),
-        cmocka_unit_test(an_ending_holder_is_waited_for),
         cmocka_unit_test(temporaries_are_removed),
         cmocka_unit_test(a_pipe_is_not_waited_for),
     };
