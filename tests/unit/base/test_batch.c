@@ -125,6 +125,14 @@ static void refusals(void **state)
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
     shape = (struct sl_batch_shape){.sequences = INT32_MAX, .input_kind = SL_FIELD_VALUES, .input_features = INT64_MAX};
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_NO_MEMORY);
+    const int32_t lengths[3] = {4, 2, 0}, source_lengths[3] = {1, 5, 3}; /* its rows are those of both sides */
+    shape = (struct sl_batch_shape){.sequences = 3,
+                                    .lengths = lengths,
+                                    .source_lengths = source_lengths,
+                                    .source_kind = SL_FIELD_VALUES,
+                                    .source_features = INT64_MAX / 2};
+    assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_NO_MEMORY);
+    assert_string_equal(err.message, "a batch of 3 sequences and 15 rows is too large for memory");
     assert_ptr_equal(batch, &err);
 }
 

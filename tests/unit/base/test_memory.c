@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Counted memory, the clock and the interrupt flag. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -98,6 +101,49 @@ static void large_blocks_begin_with_a_large_page(void **state)
     assert_int_equal(memory.live_blocks, 0);
 }
 
+/* Pages of this process's addresses. */
+static long count_pages(void)
+{
+    char text[128] = "";
+    const int file = open("/proc/self/statm", O_RDONLY);
+    const ssize_t bytes = read(file, text, sizeof text - 1);
+    close(file);
+    return bytes > 0 ? strtol(text, NULL, 10) : -1;
+}
+
+/* Their ends and the pages of their headers, too, wherever they begin. */
+static void large_blocks_are_given_back_whole(void **state)
+{
+    (void)state;
+    long before = 0;
+    for (int turn = 0; turn < 20; turn++) {
+        if (turn == 2)
+            before = count_pages();
+        for (size_t bytes = SL_MEMORY_LARGE; bytes < SL_MEMORY_LARGE + 20000; bytes += 4999) {
+            char *small = sl_memory_alloc_aligned(NULL, bytes, 64);
+            char *wide = sl_memory_alloc_aligned(NULL, bytes, (size_t)4 * SL_MEMORY_LARGE_PAGE);
+            assert_true(small && wide);
+            sl_memory_free(NULL, small);
+            sl_memory_free(NULL, wide);
+        }
+    }
+    assert_true(before > 0);
+    assert_int_equal(count_pages(), before);
+}
+
+/* The sanitizers watch what lies behind a block. */
+static void whole_vectors_are_read(void **state)
+{
+    (void)state;
+    for (size_t bytes = 1; bytes < 200; bytes += 7)
+        for (size_t alignment = 1; alignment <= 256; alignment *= 16) {
+            volatile char *block = sl_memory_alloc_aligned(NULL, bytes, alignment), sum = 0;
+            for (size_t k = 0; k < (bytes + 63) / 64 * 64; k++)
+                sum = (char)(sum ^ block[k]);
+            sl_memory_free(NULL, (void *)(uintptr_t)block);
+        }
+}
+
 static void clock_moves_forward(void **state)
 {
     (void)state;
@@ -137,6 +183,8 @@ int main(void)
         cmocka_unit_test(counts_what_is_held),
         cmocka_unit_test(alignments_and_edges),
         cmocka_unit_test(large_blocks_begin_with_a_large_page),
+        cmocka_unit_test(large_blocks_are_given_back_whole),
+        cmocka_unit_test(whole_vectors_are_read),
         cmocka_unit_test(clock_moves_forward),
         cmocka_unit_test(interrupt_is_seen_once),
     };
