@@ -256,7 +256,7 @@ int cli_open_model(struct cli_context *cli, const char *path, struct sl_session 
 int cli_open_run(struct cli_context *cli, const char *run, struct sl_session **out_session);
 /* Looks for all backends, as commands about backends do. Returns CLI_OK, or prints an error and returns an exit code.
  */
-int cli_open_registry(struct cli_context *cli, bool all_builtins, bool trust, struct sl_registry **out_registry);
+int cli_open_registry(struct cli_context *cli, bool all_builtins, struct sl_registry **out_registry);
 
 /* Opens the run that the first operand names, does some work with it, and closes it. Returns the exit code. */
 typedef seqlstm_status cli_run_work_fn(struct cli_context *cli, struct sl_session *session, void *state,

@@ -137,12 +137,12 @@ struct sl_input_request cli_get_input(const struct cli_context *cli)
     return (struct sl_input_request){.path = path ? path : "-", .lengths = cli_get(cli, "lengths")};
 }
 
-int cli_open_registry(struct cli_context *cli, bool all_builtins, bool trust, struct sl_registry **out_registry)
+int cli_open_registry(struct cli_context *cli, bool all_builtins, struct sl_registry **out_registry)
 {
     static const struct sl_backend_builtin builtins[] = {{"reference", seqlstm_reference_query_v0}};
     struct sl_registry_request request = {.all_backends = true,
                                           .all_builtins = all_builtins,
-                                          .trust = trust,
+                                          .trust = cli->options.trust,
                                           .builtins = builtins,
                                           .builtin_count = 1,
                                           .folders = cli->options.backend_folders,

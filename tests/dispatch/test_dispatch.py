@@ -334,6 +334,27 @@ def test_device(t):
     t.run(*bench, '--backend', 'paced-a')
 
 
+def test_trust(t):
+    """Every command that loads backends refuses one that any user may write to; `--trust` and its variable load it."""
+    t.write('m.yaml', TINY)
+    t.write('mine/libseqlstm_backend_paced-a.so', (FOLDER / 'libseqlstm_backend_paced-a.so').read_bytes()).chmod(0o777)
+    mine = ('--backend-path', 'mine')
+    only = ('m.yaml', '--set', 'backends=[{plugin: paced-a, require: true}]', *mine)
+    for words in (('plan', *only), ('run', *only, '--out', 'r', '-q'), ('verify', *only), ('profile', *only, '--updates', '1', '--seconds', '0'),
+                  ('ab', 'm.yaml', '--a', 'paced-a', '--b', 'reference', '--rounds', '1', *mine),
+                  ('bench', 'm.yaml', '--backend', 'paced-a', '--batch', '4', '--seconds', '0.1', *mine),
+                  ('conformance', 'mine/libseqlstm_backend_paced-a.so', '--level', 'load')):
+        t.refuse(1 if words[0] == 'conformance' else 3, *words).says('any user may write to', 'libseqlstm_backend_paced-a.so')
+        t.run(*words, '--trust')
+        shutil.rmtree(t.folder / 'r', ignore_errors=True)
+        t.run(*words, env={'SEQLSTM_TRUST': '1'})
+    for flags, env, status in (((), {}, 'refused'), (('--trust',), {}, 'ok'), ((), {'SEQLSTM_TRUST': '1'}, 'ok')):
+        record, = (r for r in t.run('backends', '--json', *mine, *flags, env=env).json['backends'] if 'paced-a' in (r['file'] or ''))
+        expect(record['status'] == status, record)
+        said = [line for line in t.run('doctor', *mine, *flags, env=env).out.decode().splitlines() if 'paced-a' in line]
+        expect(len(said) == 1 and f': {status}' in said[0], said)
+
+
 def test_float16(t):
     """Loss scaling: overflows are skipped and halve the scale; a resumed run continues with that scale; without
     float16 there is none."""

@@ -89,7 +89,7 @@ static int backends(struct cli_context *cli)
     if (code != CLI_OK)
         return code;
     struct sl_registry *registry = NULL;
-    code = cli_open_registry(cli, true, cli_has(cli, "trust"), &registry);
+    code = cli_open_registry(cli, true, &registry);
     if (code != CLI_OK)
         return code;
     if (cli->json) {

@@ -27,7 +27,7 @@ static const struct {
 static int print_backends(struct cli_context *cli)
 {
     struct sl_registry *registry = NULL;
-    int code = cli_open_registry(cli, false, false, &registry);
+    int code = cli_open_registry(cli, false, &registry);
     if (code != CLI_OK)
         return code;
     uint32_t fine = 0;
