@@ -205,11 +205,11 @@ static seqlstm_status backend_op_create(struct seqlstm_instance *instance, uint3
     if (status == SEQLSTM_OK && op->f16x3 && !instance->f16x3)
         status = seqlstm_error_set(err, SEQLSTM_UNSUPPORTED, __FILE__, __LINE__, "%s: the option f16x3 is false",
                                    answer.variants[index]);
-    place_cublaslt(op);
-    if (status != SEQLSTM_OK) {
+    if (status != SEQLSTM_OK) { /* it may not be laid out, and has no sizes */
         host_release(&instance->domain.host, op);
         return status;
     }
+    place_cublaslt(op);
     *out_op = op;
     return SEQLSTM_OK;
 }

@@ -224,12 +224,16 @@ static void the_largest_of_what_is_no_number_is_none(void **state)
 static void a_layer_that_the_device_has_no_room_for_is_refused(void **state)
 {
     (void)state;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct seqlstm_instance *instance = open_plain();
-    const union seqlstm_any_desc d = make_layer(TRAINING, 1000, SEQLSTM_DTYPE_BFLOAT16);
-    assert_null(create(instance, &d, "resident", SEQLSTM_UNSUPPORTED, &err));
-    assert_string_equal(err.message, "resident: the blocks of 1000 units do not fit 16 multiprocessors");
-    table->close(instance);
+    for (int with_library = 0; with_library <= (cublaslt != NULL); with_library++)
+        for (uint32_t mode = INFERENCE; mode <= TRAINING; mode++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct seqlstm_instance *instance =
+                with_library ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
+            const union seqlstm_any_desc d = make_layer(mode, 1000, SEQLSTM_DTYPE_BFLOAT16);
+            assert_null(create(instance, &d, "resident", SEQLSTM_UNSUPPORTED, &err));
+            assert_string_equal(err.message, "resident: the blocks of 1000 units do not fit 16 multiprocessors");
+            table->close(instance);
+        }
 }
 
 static void a_profile_asks_for_the_library_that_is_named(void **state)
