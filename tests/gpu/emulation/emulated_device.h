@@ -30,6 +30,14 @@ double emulated_read_clock(void);
 /* Do all `bytes` from `pointer` lie in one allocation of device memory? */
 int emulated_owns(const void *pointer, size_t bytes);
 
+/* The n-th call from now on that can return a reason fails, and that one alone; n >= 1. */
+void emulated_fail_at(int n);
+/* Stops failing. Has a call failed since? */
+int emulated_disarm(void);
+/* Streams, events and captures that are not destroyed; bytes of device memory that are not released. */
+int emulated_count_alive(void);
+size_t emulated_count_memory(void);
+
 #ifdef __cplusplus
 }
 #endif

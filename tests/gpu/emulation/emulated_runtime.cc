@@ -20,6 +20,8 @@
  * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_DEVICES=N there are
  * so many of them.
  *
+ * Each call can be made to fail in its turn (emulated_fail_at in emulated_device.h).
+ *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
@@ -379,6 +381,31 @@ struct event {
 
 thread_local stream *capturing; /* by this thread */
 
+std::atomic<int> alive; /* streams, events, captures */
+
+/* ---- failing on purpose --------------------------------------------------------------------------------- */
+
+std::atomic<int> calls_left; /* the call that takes the last one fails; 0: none does */
+std::atomic<bool> has_failed;
+
+bool fails_in_turn()
+{
+    const bool now = calls_left > 0 && --calls_left == 0;
+    has_failed = has_failed || now;
+    return now;
+}
+
+/* `err` is NULL in calls that return no reason: these never fail. */
+seqlstm_status try_call(const char *what, seqlstm_error *err)
+{
+    if (!err || !fails_in_turn())
+        return SEQLSTM_OK;
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "%s: told to fail", what);
+    if (err->struct_size >= sizeof *err)
+        err->native_code = LAUNCH_FAILURE;
+    return SEQLSTM_DEVICE;
+}
+
 /* Fails for what no capture allows. */
 seqlstm_status forbid(const char *what, seqlstm_error *err)
 {
@@ -442,6 +469,8 @@ int launch(const char *name, void *native, dim3 grid, dim3 block, size_t shared_
         forbid("the legacy stream", nullptr);
         return INVALID_HANDLE;
     }
+    if (fails_in_turn())
+        return LAUNCH_FAILURE;
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
         name, [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); },
@@ -480,6 +509,28 @@ int emulated_owns(const void *pointer, size_t bytes)
     return memory.owns(pointer, bytes);
 }
 
+void emulated_fail_at(int n)
+{
+    has_failed = false;
+    calls_left = n;
+}
+
+int emulated_disarm(void)
+{
+    calls_left = 0;
+    return has_failed;
+}
+
+int emulated_count_alive(void)
+{
+    return alive;
+}
+
+size_t emulated_count_memory(void)
+{
+    return memory.count();
+}
+
 /* ---- the layer -------------------------------------------------------------------------------------------- */
 
 seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlstm_error *err)
@@ -509,9 +560,9 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_use(int32_t, seqlstm_error *)
+seqlstm_status gpu_use(int32_t, seqlstm_error *err)
 {
-    return SEQLSTM_OK;
+    return try_call("the choice of a device", err);
 }
 
 seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_error *err)
@@ -526,6 +577,7 @@ seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_err
 
 seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("an allocation", err));
     SEQLSTM_TRY(forbid("an allocation", err));
     const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
     void *pointer =
@@ -564,6 +616,7 @@ seqlstm_status gpu_memory_in_use(int32_t, uint64_t *out_bytes, seqlstm_error *)
 seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void *to, const void *from, uint64_t bytes,
                         seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a copy", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     if (direction != SEQLSTM_COPY_WITHIN)
@@ -595,6 +648,7 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
 seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t peer, const void *from, uint64_t bytes,
                              seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a copy between devices", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     SEQLSTM_TRY(forbid("a copy between devices", err));
@@ -613,6 +667,7 @@ seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t pe
 
 seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a fill", err));
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     static_cast<stream *>(native)->give(
         "fill",
@@ -624,8 +679,10 @@ seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, seqlstm_error *)
+seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a stream", err));
+    alive++;
     *out_stream = new stream(ordinal);
     return SEQLSTM_OK;
 }
@@ -637,29 +694,35 @@ void gpu_stream_destroy(int32_t, void *native)
     static_cast<stream *>(native)->wait();
     write_counts(static_cast<stream *>(native)->started);
     delete static_cast<stream *>(native);
+    alive--;
 }
 
 seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("waiting for a stream", err));
     SEQLSTM_TRY(forbid("waiting for a stream", err));
     static_cast<stream *>(native)->started.waits++;
     static_cast<stream *>(native)->wait();
     return get_failure(static_cast<stream *>(native), err);
 }
 
-seqlstm_status gpu_event_create(int32_t ordinal, void **out_event, seqlstm_error *)
+seqlstm_status gpu_event_create(int32_t ordinal, void **out_event, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("an event", err));
+    alive++;
     *out_event = new event{ordinal, nullptr, nullptr};
     return SEQLSTM_OK;
 }
 
 void gpu_event_destroy(int32_t, void *native)
 {
+    alive -= native != nullptr;
     delete static_cast<event *>(native);
 }
 
 seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("an event", err));
     SEQLSTM_TRY(forbid("an event", err));
     event *e = static_cast<event *>(native);
     if (e->device != static_cast<stream *>(on)->device)
@@ -677,6 +740,7 @@ seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *
 
 seqlstm_status gpu_event_wait(int32_t, void *native, void *waiting, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("waiting for an event", err));
     SEQLSTM_TRY(forbid("waiting for an event", err));
     const std::shared_ptr<moment> last = static_cast<event *>(native)->last;
     if (last)
@@ -692,6 +756,7 @@ seqlstm_status gpu_event_wait(int32_t, void *native, void *waiting, seqlstm_erro
 
 seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("waiting for an event", err));
     const event *e = static_cast<event *>(native);
     SEQLSTM_TRY(forbid("waiting for an event", err));
     if (!e->last)
@@ -702,6 +767,7 @@ seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
 
 seqlstm_status gpu_event_query(int32_t, void *native, bool *out_happened, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a question", err));
     const event *e = static_cast<event *>(native);
     *out_happened = true;
     if (!e->last)
@@ -733,6 +799,7 @@ bool gpu_is_capturing(int32_t, void *native)
 
 seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("a capture", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     SEQLSTM_TRY(forbid("another capture", err));
@@ -755,6 +822,8 @@ seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlst
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the capture is spoilt");
     }
     capturing = nullptr;
+    SEQLSTM_TRY(try_call("the end of a capture", err));
+    alive++;
     write_nodes(*made);
     *out_capture = new graph(std::move(made));
     return SEQLSTM_OK;
@@ -762,6 +831,7 @@ seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlst
 
 seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seqlstm_error *err)
 {
+    SEQLSTM_TRY(try_call("the launch of a capture", err));
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
     static_cast<stream *>(native)->spent += model.node * (double)list->size();
@@ -785,5 +855,6 @@ void gpu_capture_destroy(int32_t, void *native_graph)
 {
     if (native_graph)
         forbid("the end of a graph", nullptr);
+    alive -= native_graph != nullptr;
     delete static_cast<graph *>(native_graph);
 }

@@ -42,6 +42,12 @@ static SEQLSTM_PRINTF(2, 3) cudnnStatus_t say(cudnnStatus_t status, const char *
             return status_;                                                                                            \
     } while (0)
 
+#define MAY_FAIL()                                                                                                     \
+    do {                                                                                                               \
+        if (fake_fails_in_turn())                                                                                      \
+            return say(CUDNN_STATUS_EXECUTION_FAILED, "told to fail");                                                 \
+    } while (0)
+
 /* ---- the library and its handle --------------------------------------------------------------------------------- */
 
 API size_t cudnnGetVersion(void)
@@ -73,8 +79,14 @@ API void cudnnGetLastErrorString(char *message, size_t max_size)
 /* What lives: a plugin that closes its last handle must have closed all descriptors. */
 static _Atomic int handles, descriptors;
 
+API int fake_cudnn_count_alive(void)
+{
+    return handles + descriptors;
+}
+
 API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
 {
+    MAY_FAIL();
     if (getenv("FAKE_CUDNN_BROKEN") != NULL)
         return say(CUDNN_STATUS_NOT_INITIALIZED, "broken on purpose");
     if (emulated_spoil("cudnnCreate")) /* it allocates */
@@ -96,6 +108,8 @@ API cudnnStatus_t cudnnDestroy(cudnnHandle_t handle)
 
 API cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
+    if (stream != NULL) /* otherwise the caller does not look */
+        MAY_FAIL();
     NEED(handle != NULL, "no handle");
     handle->stream = stream;
     return CUDNN_STATUS_SUCCESS;
@@ -106,6 +120,7 @@ API cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 #define DESCRIPTOR(name, type)                                                                                         \
     API cudnnStatus_t cudnnCreate##name(type *descriptor)                                                              \
     {                                                                                                                  \
+        MAY_FAIL();                                                                                                    \
         *descriptor = calloc(1, sizeof **descriptor);                                                                  \
         descriptors += *descriptor != NULL;                                                                            \
         return *descriptor != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;        \
@@ -140,6 +155,7 @@ API cudnnStatus_t cudnnDestroyRNNDataDescriptor(cudnnRNNDataDescriptor_t descrip
 API cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor, cudnnDataType_t type, int count,
                                              const int dims[], const int strides[])
 {
+    MAY_FAIL();
     NEED(descriptor != NULL && count >= 3 && count <= CUDNN_DIM_MAX, "a tensor of %d dimensions", count);
     *descriptor = (struct cudnnTensorStruct){.set = true, .type = type, .count = count};
     for (int k = 0; k < count; k++) {
@@ -153,6 +169,7 @@ API cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t descriptor,
 API cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t descriptor, int requested,
                                              cudnnDataType_t *type, int *count, int dims[], int strides[])
 {
+    MAY_FAIL();
     NEED(descriptor != NULL, "no descriptor");
     *type = descriptor->type;
     *count = descriptor->count;
@@ -187,6 +204,7 @@ API cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlg
                                            int32_t hidden, int32_t projection, int32_t layers,
                                            cudnnDropoutDescriptor_t dropout, uint32_t flags)
 {
+    MAY_FAIL();
     const bool persist = algorithm != CUDNN_RNN_ALGO_STANDARD;
     NEED(rnn != NULL && algorithm < CUDNN_RNN_ALGO_COUNT && mode <= CUDNN_GRU, "algorithm %d, mode %d", (int)algorithm,
          (int)mode);
@@ -217,6 +235,7 @@ API cudnnStatus_t cudnnSetRNNDescriptor_v8(cudnnRNNDescriptor_t rnn, cudnnRNNAlg
 
 API cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_t mode, double low, double high)
 {
+    MAY_FAIL();
     NEED(rnn != NULL && rnn->set && rnn->mode == CUDNN_LSTM, "clipping is for LSTM");
     NEED(!isnan(low) && !isnan(high) && low <= high, "limits %g to %g", low, high);
     rnn->clips = mode == CUDNN_RNN_CLIP_MINMAX;
@@ -227,6 +246,7 @@ API cudnnStatus_t cudnnRNNSetClip_v9(cudnnRNNDescriptor_t rnn, cudnnRNNClipMode_
 
 API cudnnStatus_t cudnnBuildRNNDynamic(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, int sequences)
 {
+    MAY_FAIL();
     NEED(handle != NULL && rnn != NULL && rnn->set && sequences > 0, "no network, or %d sequences", sequences);
     NEED(rnn->algorithm == CUDNN_RNN_ALGO_PERSIST_DYNAMIC, "only the dynamic algorithm is built");
     rnn->built_for = sequences;
@@ -243,6 +263,7 @@ API cudnnStatus_t cudnnSetRNNDataDescriptor(cudnnRNNDataDescriptor_t data, cudnn
                                             cudnnRNNDataLayout_t layout, int steps, int sequences, int width,
                                             const int lengths[], void *fill)
 {
+    MAY_FAIL();
     NEED(data != NULL && steps > 0 && sequences > 0 && width > 0, "%d steps, %d sequences, width %d", steps, sequences,
          width);
     CAN(layout != CUDNN_RNN_DATA_LAYOUT_BATCH_MAJOR_UNPACKED && fill == NULL, "sequence-major, without filling");
@@ -285,6 +306,7 @@ static bool is_told_to_refuse(const struct cudnnRNNStruct *rnn, const struct cud
 API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, cudnnForwardMode_t mode,
                                             cudnnRNNDataDescriptor_t data, size_t *work, size_t *reserve)
 {
+    MAY_FAIL();
     NEED(handle != NULL && rnn != NULL && rnn->set && data != NULL && data->set, "something is missing");
     NEED(data->width == rnn->input && data->type == rnn->type, "the input is not the network's");
     NEED(rnn->algorithm != CUDNN_RNN_ALGO_PERSIST_DYNAMIC || rnn->built_for == data->sequences,
@@ -302,6 +324,7 @@ API cudnnStatus_t cudnnGetRNNTempSpaceSizes(cudnnHandle_t handle, cudnnRNNDescri
 
 API cudnnStatus_t cudnnGetRNNWeightSpaceSize(cudnnHandle_t handle, cudnnRNNDescriptor_t rnn, size_t *bytes)
 {
+    MAY_FAIL();
     NEED(handle != NULL && rnn != NULL && rnn->set, "something is missing");
     *bytes = fake_weight_elems(rnn) * fake_element_bytes(rnn->type);
     return CUDNN_STATUS_SUCCESS;
@@ -324,6 +347,7 @@ API cudnnStatus_t cudnnGetRNNWeightParams(cudnnHandle_t handle, cudnnRNNDescript
                                           const void *space, int32_t id, cudnnTensorDescriptor_t matrix,
                                           void **matrix_at, cudnnTensorDescriptor_t bias, void **bias_at)
 {
+    MAY_FAIL();
     NEED(handle != NULL && rnn != NULL && rnn->set && space != NULL, "something is missing");
     NEED(pseudo >= 0 && pseudo < rnn->layers * rnn->directions, "layer %d", pseudo);
     NEED(id >= 0 && id <= 8, "matrix %d", id);

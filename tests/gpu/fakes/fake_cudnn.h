@@ -16,7 +16,12 @@
  *                            scrambled  same size, but the gates in it have another order
  *                            biased     shared, but the biases of the last layer get other gradients
  *                            uneven     shared up to four steps; another size for more
- *                            fickle     shared at four sequences; scrambled at other numbers */
+ *                            fickle     shared at four sequences; scrambled at other numbers
+ *                            forgetful  shared, but without the gradient of the final c
+ *
+ * Tests find three more functions with dlsym: fake_cudnn_fail_at(n), after which the n-th call that returns a status
+ * fails, and that one alone; fake_cudnn_disarm(), which stops that and says whether one has failed since; and
+ * fake_cudnn_count_alive(), handles and descriptors that are not destroyed. */
 #ifndef SEQLSTM_TESTS_GPU_FAKE_CUDNN_H
 #define SEQLSTM_TESTS_GPU_FAKE_CUDNN_H
 
@@ -83,9 +88,18 @@ size_t fake_record_elems(const struct cudnnRNNStruct *rnn);
 size_t fake_rows(const struct cudnnRNNDataStruct *data);
 enum { FAKE_HEADER_BYTES = 256 };
 
+/* fake_cudnn_fail.c */
+bool fake_fails_in_turn(void);
+
+/* For tests, as the head of this file says. */
+void fake_cudnn_fail_at(int n);
+int fake_cudnn_disarm(void);
+int fake_cudnn_count_alive(void);
+
 /* fake_cudnn_reserve.c */
 bool fake_shares_size(const struct cudnnRNNDataStruct *data);
 bool fake_shares_content(const struct cudnnRNNDataStruct *data);
+bool fake_forgets_final_c(void);
 void fake_spoil_biases(const struct cudnnRNNStruct *rnn, double *dweights);
 void fake_scramble(double *records, size_t count, size_t record, size_t gates);
 

@@ -14,12 +14,17 @@ static bool is_told(const char *how)
 bool fake_shares_size(const struct cudnnRNNDataStruct *data)
 {
     return is_told("shared") || is_told("scrambled") || is_told("fickle") || is_told("biased") ||
-           (is_told("uneven") && data->steps <= 4);
+           is_told("forgetful") || (is_told("uneven") && data->steps <= 4);
 }
 
 bool fake_shares_content(const struct cudnnRNNDataStruct *data)
 {
     return fake_shares_size(data) && !is_told("scrambled") && !(is_told("fickle") && data->sequences != 4);
+}
+
+bool fake_forgets_final_c(void)
+{
+    return is_told("forgetful");
 }
 
 void fake_spoil_biases(const struct cudnnRNNStruct *rnn, double *dweights)

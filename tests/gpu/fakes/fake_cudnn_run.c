@@ -474,6 +474,8 @@ static int check_header(const struct job *j, struct header *header)
     if (r->pass == FAKE_DATA && header->algorithm != (uint64_t)j->rnn->algorithm && !fake_shares_content(&r->data))
         fake_scramble(j->records, (size_t)(j->rnn->layers * j->rnn->directions) * j->rows, j->record,
                       (size_t)(j->gates * j->h));
+    if (r->pass == FAKE_DATA && header->algorithm != (uint64_t)j->rnn->algorithm && fake_forgets_final_c())
+        j->run->dcy = NULL;
     if (r->pass == FAKE_WEIGHTS && header->algorithm != (uint64_t)j->rnn->algorithm)
         fake_spoil_biases(j->rnn, j->dweights);
     return 0;

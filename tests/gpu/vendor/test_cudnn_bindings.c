@@ -529,6 +529,25 @@ static void a_pair_that_does_not_fit_says_why(void **state)
     unsetenv("FAKE_CUDNN_RESERVE");
 }
 
+/* The gradient of the final c is one of the values that a pair is tried with. */
+static void a_pair_that_forgets_a_gradient_is_refused(void **state)
+{
+    (void)state;
+    setenv("FAKE_CUDNN_RESERVE", "forgetful", 1);
+    for (int final = 0; final < 2; final++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op = NULL;
+        struct seqlstm_recurrent_desc d = describe(STEPS, TRAINING);
+        d.options |= final ? SEQLSTM_BIT_RECURRENT_FINAL_STATE : 0;
+        const seqlstm_status status = table->op_create(instance, 0, &d.head, "small_h+standard", &op, &err);
+        assert_int_equal(status, final ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK);
+        if (final)
+            assert_non_null(strstr(err.message, ": gradients of the input by small_h forward and standard backward "));
+        table->op_destroy(op);
+    }
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
 /* ---- options ----------------------------------------------------------------------------------------------------- */
 
 static void a_profile_asks_for_the_library_that_is_named(void **state)
@@ -560,6 +579,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(weights_that_lie_alike_are_packed_once),
         cmocka_unit_test(a_size_that_all_refuse_is_a_failure),
         cmocka_unit_test(a_pair_that_does_not_fit_says_why),
+        cmocka_unit_test(a_pair_that_forgets_a_gradient_is_refused),
         cmocka_unit_test(a_profile_asks_for_the_library_that_is_named),
     };
     return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
