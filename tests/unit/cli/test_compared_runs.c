@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* `seqlstm runs compare`, on runs that the test makes up: whichever cell is the widest, its column is as wide. */
+/* `seqlstm runs compare`, on runs that the test makes up: how many there may be, and whichever cell is the widest, its
+ * column is as wide. */
 #include "command_line.h"
 
 #include <string.h>
@@ -10,8 +11,9 @@
 
 enum { RUNS = 3, ROWS_MOST = 4, LINES_MOST = 2 + 2 * ROWS_MOST };
 
-static struct sl_run_facts facts[RUNS];
-static const struct sl_run_facts *runs[RUNS];
+static struct sl_run_facts facts[RUNS], none = {.name = "n"};
+static const struct sl_run_facts *runs[SL_COMPARED_MOST + 1];
+static size_t selected = RUNS;
 static struct sl_compared_row config[ROWS_MOST], metrics[ROWS_MOST];
 static size_t config_count, metric_count;
 
@@ -22,7 +24,7 @@ bool __wrap_sl_run_comparison_make(struct sl_arena *arena, const struct sl_run_f
 
 int __wrap_cli_selection_find(struct cli_context *cli, struct cli_selection *selection)
 {
-    *selection = (struct cli_selection){.runs = runs, .count = RUNS};
+    *selection = (struct cli_selection){.runs = runs, .count = selected};
     return cli_prepare(cli, NULL);
 }
 
@@ -36,7 +38,7 @@ bool __wrap_sl_run_comparison_make(struct sl_arena *arena, const struct sl_run_f
 {
     (void)arena;
     assert_ptr_equal(of, runs);
-    assert_int_equal(count, RUNS);
+    assert_int_equal(count, selected);
     *comparison = (struct sl_run_comparison){count, config, config_count, metrics, metric_count};
     return true;
 }
@@ -119,6 +121,30 @@ static void test_cells_are_shown_where_they_belong(void **state)
     sl_buf_deinit(&out);
 }
 
+static void test_how_many_are_compared(void **state)
+{
+    static const struct {
+        size_t count;
+        const char *said; /* NULL: they are compared */
+    } cases[] = {{0, "0 are selected"}, {1, "1 is selected"}, {2, NULL}, {12, NULL}, {13, "13 are selected"}};
+    (void)state;
+    config_count = metric_count = 0;
+    for (size_t k = 0; k < sizeof runs / sizeof *runs; k++)
+        runs[k] = &none;
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char expected[200] = "! the configurations are equal\nexit 0\n";
+        selected = cases[k].count;
+        if (cases[k].said)
+            snprintf(expected, sizeof expected, "! error[E0601]: 2 to 12 runs can be compared, and %s\nexit 2\n",
+                     cases[k].said);
+        run("runs compare m");
+        if (strstr(sl_buf_text(&out), expected) == NULL)
+            fail_msg("%s\nof %zu runs, expected\n%s", sl_buf_text(&out), selected, expected);
+        sl_buf_deinit(&out);
+    }
+    selected = RUNS;
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -131,6 +157,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_widest_cell_may_be_any),
         cmocka_unit_test(test_cells_are_shown_where_they_belong),
+        cmocka_unit_test(test_how_many_are_compared),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

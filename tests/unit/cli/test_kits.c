@@ -290,6 +290,7 @@ static void run_backends(void)
         "conformance b-mine --list --random 3 --seed 4",
         "conformance b-mine --worker --variant v --option a=1",
         "conformance b-mine --bench",
+        "conformance b-mine --bench --junit",
         "conformance ./b.so --bench --trust --seconds 2.5 --threads 3 --seed 5 --variant v --option a=1 --case z "
         "--json",
         "conformance b-mine --bench --threads 0",

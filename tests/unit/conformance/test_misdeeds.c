@@ -126,6 +126,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
         ((char *)(uintptr_t)args->packed)[MORE + 4] = 0;
     if (is("the workspace is not idle"))
         ((char *)args->workspace)[workspace_bytes - MORE + 3] = 0;
+    if (is("inference does not leave the workspace idle") && desc.head.mode == SEQLSTM_MODE_INFERENCE)
+        ((char *)args->workspace)[workspace_bytes - MORE] = 0;
     if (is("the reserve is not idle") && args->reserve)
         ((char *)args->reserve)[reserve_bytes - 1] = 0;
     if ((is("one member computes something else") && queue->members == 1) ||
@@ -334,6 +336,7 @@ static void bytes_of_both_buffers_stay_idle(void **state)
              "training: calls touched byte %llu of reserve: idle_ranges said that %llu to %llu of its %llu are idle",
              reserve - 1, reserve - MORE / 2, reserve, reserve);
     expect(name, "the reserve is not idle", detail);
+    expect(name, "inference does not leave the workspace idle", "inference: calls touched byte ");
 }
 
 /* ---- the level load ---------------------------------------------------------------------------------------------- */
