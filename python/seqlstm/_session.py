@@ -102,6 +102,7 @@ class Session:
         if self.raised:
             first = self.raised[0]
             self.raised.clear()
+            self.messages.clear()
             self.stop[0] = 0
             raise first
 

@@ -154,17 +154,23 @@ class Runs(unittest.TestCase):
         """Its exception, its stop and its warnings end with it: the next call is a call like the first."""
         other = train_small(next(folders))
         session, wanted = other._get_session(), other.evaluate('valid')
+
+        def expect_nothing_left():
+            with warnings.catch_warnings():
+                warnings.simplefilter('error')
+                self.assertEqual(other.evaluate('valid'), wanted)
+
         session.raised.append(KeyError('mine'))
+        session.messages.append('of the call whose callback raises')
         session.stop[0] = 1
         with self.assertRaisesRegex(KeyError, 'mine'):
             other.evaluate('valid')
         self.assertEqual(session.stop[0], 0)
+        expect_nothing_left()
         session.messages.append('of the call that fails')
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'no split'):
             other.evaluate('tests')
-        with warnings.catch_warnings():
-            warnings.simplefilter('error')
-            self.assertEqual(other.evaluate('valid'), wanted)
+        expect_nothing_left()
 
     def test_data_in_memory_are_gone_later(self):
         with self.assertRaisesRegex(seqlstm.SeqlstmError, 'give them again'):
