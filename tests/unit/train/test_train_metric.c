@@ -438,6 +438,107 @@ static void scores_of_texts(void **state)
     assert_int_equal(values.count, 1);
 }
 
+/* ---- where there is little to count ------------------------------------------------------------------------------ */
+
+/* Four sequences: the target, the answer, and the weight of each. NaN: nothing counts. */
+static const struct counted {
+    const char *name;
+    int classes;
+    int32_t targets[4], answers[4];
+    float weights[4];
+    double accuracy, entropy, macro, micro; /* the entropy is in units of log(classes) */
+} counted[] = {
+    {"none has a target", 3, {-1, -1, -1, -1}, {0, 1, 2, 0}, {1, 1, 1, 1}, NAN, NAN, NAN, NAN},
+    {"none has a weight", 3, {0, 1, 2, -2}, {0, 1, 2, 0}, {0, 0, 0, 0}, NAN, NAN, NAN, NAN},
+    {"one counts", 3, {-1, 2, -1, 0}, {0, 2, 2, 1}, {1, 1, 1, 0}, 1, 1, 1, 1},
+    {"one class", 1, {0, 0, -1, 0}, {0, 0, 0, 0}, {1, 2, 3, 0}, 1, 0, 1, 1},
+    {"no answer is right", 2, {0, 1, 0, 1}, {1, 0, 1, 0}, {1, 1, 1, 1}, 0, 1, 0, 0},
+    {"labels that training lacks", 2, {-2, -2, -3, -1}, {0, 0, 1, 1}, {1, 1, 1, 1}, 0, NAN, 0, 0},
+    {"one of them beside a class", 2, {0, -2, -1, -1}, {0, 0, 0, 0}, {1, 1, 1, 1}, 0.5, 1, (2.0 / 3 + 0) / 2, 0.5},
+    {"weights", 2, {0, 1, 1, -2}, {0, 0, 1, 1}, {4, 1, 2, 1}, 6.0 / 8, 1, (8.0 / 9 + 4.0 / 6 + 0) / 3, 12.0 / 16},
+};
+
+static void expect_metric(const char *name, const struct sl_metric_values *values, const char *metric, double want)
+{
+    const double got = find(values, metric);
+    if (isnan(want) ? !isnan(got) : !(fabs(got - want) <= 1e-6))
+        fail_msg("%s: %s is %.9g, expected %.9g", name, metric, got, want);
+}
+
+/* Blanks, labels that are ignored or unknown, and one class, for each metric of classes. */
+static void classes_where_little_counts(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_PERPLEXITY, SL_METRIC_BITS_PER_TOKEN,
+                                            SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO};
+    const struct sl_metric_list list = {wanted, 5};
+    const struct sl_train_config config = {.loss = {.kind = SL_LOSS_CROSS_ENTROPY, .label_smoothing = 0.1}};
+    struct sl_metric_rule rule;
+    sl_metric_rule_init(&rule, &config, &list, true, false, NULL);
+    const struct sl_batch_shape shape = {.sequences = 4,
+                                         .input_kind = SL_FIELD_VALUES,
+                                         .input_features = 1,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .target_features = 1,
+                                         .has_weight = true};
+    struct sl_batch *batch = NULL;
+    assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);
+    for (size_t c = 0; c < sizeof counted / sizeof *counted; c++) {
+        const struct counted *t = &counted[c];
+        float logits[12] = {0};
+        const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = t->classes, .values = logits};
+        struct sl_metric_sums sums = {0};
+        struct sl_metric_values values;
+        for (int k = 0; k < 4; k++) { /* so close that the entropy is that of equals */
+            ((int32_t *)batch->target.ids)[k] = t->targets[k];
+            ((float *)batch->weight.values)[k] = t->weights[k];
+            logits[k * t->classes + t->answers[k]] = 1e-7f;
+        }
+        sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){.rows = 4});
+        sl_metric_finish(&rule, &sums, &values);
+        expect_metric(t->name, &values, "loss", NAN);
+        expect_metric(t->name, &values, "accuracy", t->accuracy);
+        expect_metric(t->name, &values, "perplexity", pow(t->classes, t->entropy));
+        expect_metric(t->name, &values, "bits_per_token", t->entropy * log2(t->classes));
+        expect_metric(t->name, &values, "f1_macro", t->macro);
+        expect_metric(t->name, &values, "f1_micro", t->micro);
+        ASSERT_NEAR(sums.rows, 4);
+    }
+    sl_batch_destroy(batch);
+}
+
+/* An answer on the border is no; rows of weight 0 count nowhere, and no row leaves nothing to divide by. */
+static void values_where_little_counts(void **state)
+{
+    (void)state;
+    static const enum sl_metric wanted[] = {SL_METRIC_ACCURACY, SL_METRIC_MSE,      SL_METRIC_MAE, SL_METRIC_RMSE,
+                                            SL_METRIC_F1_MACRO, SL_METRIC_F1_MICRO, SL_METRIC_MASE};
+    static const char *const all[] = {"accuracy", "mse", "mae", "rmse", "f1_macro", "f1_micro", "mase"};
+    const struct sl_metric_list list = {wanted, 7};
+    const struct sl_train_config config = {.loss = {.kind = SL_LOSS_BINARY_CROSS_ENTROPY}};
+    const double naive[] = {2};
+    struct sl_batch *batch = make_batch(SL_FIELD_VALUES, false, 1, true);
+    float *targets = (float *)batch->target.values, *weights = (float *)batch->weight.values;
+    for (int logits = 0; logits < 2; logits++)
+        for (int counts = 0; counts < 2; counts++) {
+            const float said[] = {logits ? 0 : 0.5f, logits ? 1 : 0.75f};
+            const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 1, .values = said};
+            struct sl_metric_rule rule;
+            struct sl_metric_sums sums = {0};
+            struct sl_metric_values values;
+            targets[0] = targets[1] = 1;
+            weights[0] = (float)counts, weights[1] = 0;
+            sl_metric_rule_init(&rule, &config, &list, logits == 1, false, NULL);
+            rule.naive = naive, rule.columns = 1;
+            sl_metric_add(&rule, &sums, batch, &output, &(struct sl_exec_result){.rows = 2});
+            sl_metric_finish(&rule, &sums, &values);
+            const double expected[] = {0, 0.25, 0.5, 0.5, 0, 0, 0.25};
+            for (int m = 0; m < 7; m++)
+                expect_metric(logits ? "logits" : "probabilities", &values, all[m], counts ? expected[m] : NAN);
+        }
+    sl_batch_destroy(batch);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +554,8 @@ int main(void)
         cmocka_unit_test(f1_of_the_most_classes),
         cmocka_unit_test(unsound_values_are_found),
         cmocka_unit_test(sums_add_every_member),
+        cmocka_unit_test(classes_where_little_counts),
+        cmocka_unit_test(values_where_little_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
