@@ -127,6 +127,47 @@ static void lean_runs_give_what_ordinary_runs_give(void **state)
     close_world(&w);
 }
 
+static seqlstm_status note_name(void *context, struct sl_exec *exec, const struct sl_node *node,
+                                struct seqlstm_error *err)
+{
+    (void)exec, (void)err;
+    sl_buf_printf(context, "%s ", node->name);
+    return SEQLSTM_OK;
+}
+
+/* The calls in their order; of what has no rows, none. */
+static void a_watcher_sees_what_it_sees_in_an_ordinary_run(void **state)
+{
+    (void)state;
+    static const int32_t watched[][B] = {{4, 2, 1}, {0, 0, 0}, {4, 4, 4}, {0, 0, 0}};
+    static const char *const seen[] = {"lstm_1 gru_1 dense_1 ", "dense_1 "};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct world w;
+    struct predictor both[2];
+    open_world(&w, data, layers, &facts, false);
+    open_predictor(&both[0], &w, true);
+    open_predictor(&both[1], &w, false);
+    for (int k = 0; k < 4; k++) {
+        struct sl_batch *batch = make(watched[k]);
+        for (int ordinary = 0; ordinary < 2; ordinary++) {
+            const struct sl_exec_step step = {.epoch = 0};
+            struct sl_exec_result result;
+            struct sl_buf names = {0};
+            sl_exec_watch(both[ordinary].exec, note_name, &names);
+            ok(ordinary ? sl_exec_run(both[1].exec, batch, &step, &result, &err)
+                        : sl_exec_run_lean(both[0].exec, batch, &err),
+               &err);
+            assert_string_equal(sl_buf_text(&names), seen[k % 2]);
+            sl_exec_watch(both[ordinary].exec, NULL, NULL);
+            sl_buf_deinit(&names);
+        }
+        sl_batch_destroy(batch);
+    }
+    close_predictor(&both[0]);
+    close_predictor(&both[1]);
+    close_world(&w);
+}
+
 /* ---- states ------------------------------------------------------------------------------------------------------ */
 
 static void open_carrying(struct predictor *p, const struct world *w, enum sl_phase phase, bool lean)
@@ -225,6 +266,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lean_runs_give_what_ordinary_runs_give),
+        cmocka_unit_test(a_watcher_sees_what_it_sees_in_an_ordinary_run),
         cmocka_unit_test(lean_runs_leave_states_to_the_caller),
         cmocka_unit_test(other_phases_are_not_lean),
         cmocka_unit_test(flat_operations_take_any_length),
