@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Event files of TensorBoard, read back: records with their checksums, versions, restarts, numbers, and histograms
- * against plain counts; what becomes of a row of metrics. */
+ * against plain counts; what becomes of a row of metrics; disks that are full, and memory that ends. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <float.h>
 #include <math.h>
 #include <stdlib.h>
@@ -16,7 +17,9 @@
 
 #include <seqlstm/philox.h>
 
+#include "descriptors.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 
 #include "base/system/file.h"
@@ -270,9 +273,16 @@ static char *read_tags(void)
     return sl_buf_take(&out, NULL);
 }
 
-static void rows_become_tags(void **state)
+static void forget_files(void)
 {
-    (void)state;
+    char command[160];
+    snprintf(command, sizeof command, "rm -f '%s'/events.out.tfevents.*", scratch_folder);
+    assert_int_equal(system(command), 0);
+}
+
+/* A file of all kinds of events, or the first failure. */
+static seqlstm_status write_log(int64_t resumed, struct seqlstm_error *err)
+{
     static struct sl_metric_values values = {.count = 2, .items = {{"loss", 0.5, NULL}, {"mae", NAN, NULL}}};
     static const struct sl_metrics_row rows[] = {
         {4, 0.5, 9, "train", "report", 0.25, NAN, 3, 77, &values},
@@ -283,24 +293,90 @@ static void rows_become_tags(void **state)
     static struct sl_param_view views[] = {{.name = "a.w", .offset_elems = 0, .elems = 3},
                                            {.name = "b.w", .offset_elems = 4, .elems = 2}};
     const struct sl_params params = {.views = views, .view_count = 2, .values = numbers};
+    struct sl_tensorboard_log *log = NULL;
+    seqlstm_status status = sl_tensorboard_log_open(scratch_folder, resumed, &log, err);
+    for (size_t r = 0; status == SEQLSTM_OK && r < sizeof rows / sizeof *rows; r++)
+        status = sl_tensorboard_log_append(log, &rows[r], err);
+    if (status == SEQLSTM_OK)
+        status = sl_tensorboard_log_append_params(log, 9, &params, err);
+    sl_tensorboard_log_close(log);
+    return status;
+}
+
+static void expect_tags(int64_t resumed)
+{
+    char *tags = read_tags(), expected[1024];
+    snprintf(expected, sizeof expected,
+             "brain.Event:2\n%s"
+             "loss/train 0.5 at 4\nepoch 0.5 at 4\nrows_per_second 77 at 4\nlearning_rate 0.25 at 4\n"
+             "gradient_norm 3 at 4\nloss/train_epoch 0.5 at 4\nloss/valid 0.5 at 4\nloss/train 0.5 at 8\n"
+             "epoch 1.5 at 8\nrows_per_second 78 at 8\nlearning_rate 0.125 at 8\nteacher_forcing 0.75 at 8\n"
+             "a.w of 3 numbers from 1 at 9\nb.w of 2 numbers from -5 at 9\n",
+             resumed ? "restart at 7\n" : "");
+    assert_string_equal(tags, expected);
+    free(tags);
+}
+
+static void rows_become_tags(void **state)
+{
+    (void)state;
     for (int64_t resumed = 0; resumed <= 6; resumed += 6) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct sl_tensorboard_log *log = NULL;
-        ok(sl_tensorboard_log_open(scratch_folder, resumed, &log, &err), &err);
-        for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
-            ok(sl_tensorboard_log_append(log, &rows[r], &err), &err);
-        ok(sl_tensorboard_log_append_params(log, 9, &params, &err), &err);
-        sl_tensorboard_log_close(log);
-        char *tags = read_tags(), expected[1024];
-        snprintf(expected, sizeof expected,
-                 "brain.Event:2\n%s"
-                 "loss/train 0.5 at 4\nepoch 0.5 at 4\nrows_per_second 77 at 4\nlearning_rate 0.25 at 4\n"
-                 "gradient_norm 3 at 4\nloss/train_epoch 0.5 at 4\nloss/valid 0.5 at 4\nloss/train 0.5 at 8\n"
-                 "epoch 1.5 at 8\nrows_per_second 78 at 8\nlearning_rate 0.125 at 8\nteacher_forcing 0.75 at 8\n"
-                 "a.w of 3 numbers from 1 at 9\nb.w of 2 numbers from -5 at 9\n",
-                 resumed ? "restart at 7\n" : "");
-        assert_string_equal(tags, expected);
-        free(tags);
+        ok(write_log(resumed, &err), &err);
+        expect_tags(resumed);
+    }
+}
+
+/* The first write that fails ends the file, and the answer names it; one that is interrupted goes on. `bytes`: so many
+ * were written before. */
+static void each_write_may_fail(void **state)
+{
+    (void)state;
+    for (int bytes = -1; bytes <= 5; bytes += 6)
+        for (int n = 1;; n++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            const int before = descriptors_count();
+            io_fail_at(n, ENOSPC, bytes);
+            const seqlstm_status status = write_log(6, &err);
+            const bool failed = io_disarm();
+            assert_int_equal(descriptors_count(), before);
+            if (!failed) {
+                assert_true(n == 7);
+                ok(status, &err);
+                expect_tags(6);
+                break;
+            }
+            if (status != SEQLSTM_IO || err.native_code != ENOSPC || !strstr(err.message, "cannot write `") ||
+                !strstr(err.message, "/events.out.tfevents.") || !strstr(err.message, strerror(ENOSPC)))
+                fail_msg("write %d: status %d, %s", n, (int)status, err.message);
+            forget_files();
+            io_fail_at(n, EINTR, bytes);
+            err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+            ok(write_log(6, &err), &err);
+            assert_true(io_disarm());
+            expect_tags(6);
+        }
+}
+
+static void memory_may_end(void **state)
+{
+    (void)state;
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const int before = descriptors_count();
+        oom_fail_at(n);
+        const seqlstm_status status = write_log(6, &err);
+        const bool failed = oom_disarm();
+        assert_int_equal(descriptors_count(), before);
+        if (!failed) {
+            ok(status, &err);
+            expect_tags(6);
+            break;
+        }
+        if (status != SEQLSTM_NO_MEMORY)
+            fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
+        forget_files();
+        assert_true(n < 1000);
     }
 }
 
@@ -311,6 +387,8 @@ int main(void)
         cmocka_unit_test(events_one_after_the_other),
         cmocka_unit_test(histograms_are_plain_counts),
         cmocka_unit_test(rows_become_tags),
+        cmocka_unit_test(each_write_may_fail),
+        cmocka_unit_test(memory_may_end),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
