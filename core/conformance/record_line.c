@@ -7,6 +7,7 @@
 
 #include <jansson.h>
 
+#include "base/value/json_tree.h"
 #include "base/value/text.h"
 
 static const char *or_empty(const char *text)
@@ -18,8 +19,8 @@ static json_t *list_devices(const struct sl_backend_record *record)
 {
     json_t *list = json_array();
     for (uint32_t d = 0; d < record->device_count; d++)
-        json_array_append_new(list, json_pack("{s:s, s:s, s:s}", "name", record->devices[d].name, "class",
-                                              record->devices[d].device_class, "domain", record->devices[d].domain));
+        list = sl_json_add(list, json_pack("{s:s, s:s, s:s}", "name", record->devices[d].name, "class",
+                                           record->devices[d].device_class, "domain", record->devices[d].domain));
     return list;
 }
 
@@ -27,8 +28,8 @@ static json_t *list_files(const struct sl_backend_record *record)
 {
     json_t *list = json_array();
     for (uint32_t f = 0; f < record->file_count; f++)
-        json_array_append_new(list, json_pack("{s:s, s:s}", "path", or_empty(record->files[f].path), "build_id",
-                                              or_empty(record->files[f].build_id)));
+        list = sl_json_add(list, json_pack("{s:s, s:s}", "path", or_empty(record->files[f].path), "build_id",
+                                           or_empty(record->files[f].build_id)));
     return list;
 }
 
@@ -123,7 +124,10 @@ static seqlstm_status read(const json_t *root, struct sl_arena *arena, struct sl
 seqlstm_status sl_record_line_parse(const char *line, struct sl_arena *arena, struct sl_backend_record *out_record,
                                     struct seqlstm_error *err)
 {
-    json_t *root = json_loads(line, 0, NULL);
+    bool none;
+    json_t *root = sl_json_load(line, strlen(line), 0, NULL, &none);
+    if (none)
+        return no_memory(err);
     if (!json_is_object(root)) {
         json_decref(root);
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the worker answered with something else than the record of the backend");

@@ -14,6 +14,7 @@
 #include "base/value/checked.h"
 #include "base/system/file.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/text.h"
 #include "interop/safetensors_private.h"
 
@@ -166,8 +167,9 @@ static seqlstm_status read_header(struct sl_safetensors *file, struct seqlstm_er
     const char *text = file->bytes + SL_SAFETENSORS_LENGTH_BYTES;
     if (text[0] != '{')
         CORRUPT("%s: the header does not begin with `{`", file->name);
-    file->header = json_loadb(text, file->header_bytes, JSON_REJECT_DUPLICATES, &json_error);
-    if (!file->header && json_error_code(&json_error) == json_error_out_of_memory)
+    bool no_memory;
+    file->header = sl_json_load(text, file->header_bytes, JSON_REJECT_DUPLICATES, &json_error, &no_memory);
+    if (no_memory)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "%s: no memory for the header", file->name);
     if (!file->header || !json_is_object(file->header))
         CORRUPT("%s: the header is not a JSON object: %s at byte %d", file->name, json_error.text, json_error.position);

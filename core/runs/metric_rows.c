@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/system/file.h"
+#include "base/value/json_tree.h"
 #include "base/value/path.h"
 
 enum { METRICS_LIMIT = 256 << 20 }; /* bytes of metrics.jsonl */
@@ -21,9 +22,10 @@ json_t *sl_metric_rows_read(const char *folder)
         status = sl_file_read(path, METRICS_LIMIT, &text, NULL, NULL);
     if (status == SEQLSTM_OK)
         for (char *line = strtok_r(text, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
-            json_t *row = json_loads(line, 0, NULL);
-            if (row)
-                json_array_append_new(rows, row);
+            bool no_memory;
+            json_t *row = sl_json_load(line, strlen(line), 0, NULL, &no_memory);
+            if (row || no_memory)
+                rows = sl_json_add(rows, row);
         }
     free(text);
     free(path);

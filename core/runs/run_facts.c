@@ -13,6 +13,7 @@
 #include "base/memory/arena.h"
 #include "base/system/file.h"
 #include "base/system/file_lock.h"
+#include "base/value/json_tree.h"
 #include "base/value/path.h"
 
 enum {
@@ -53,7 +54,9 @@ static json_t *read_summary(const char *folder, bool *failed)
     char *path = sl_path_join(folder, "summary.json");
     char *text = path ? read_tail(path, SUMMARY_LIMIT, failed) : NULL;
     *failed = *failed || path == NULL;
-    json_t *root = text ? json_loads(text, 0, NULL) : NULL;
+    bool no_memory = false;
+    json_t *root = text ? sl_json_load(text, strlen(text), 0, NULL, &no_memory) : NULL;
+    *failed = *failed || no_memory;
     free(text);
     free(path);
     return root;
@@ -128,8 +131,9 @@ static bool take_rows(struct collector *to)
     char *text = path ? read_tail(path, TAIL_BYTES, &failed) : NULL;
     bool fine = !failed;
     for (char *line = text ? strtok_r(text, "\n", &rest) : NULL; line && fine; line = strtok_r(NULL, "\n", &rest)) {
-        json_t *row = json_loads(line, 0, NULL);
+        json_t *row = sl_json_load(line, strlen(line), 0, NULL, &failed);
         const char *split = json_string_value(json_object_get(row, "split"));
+        fine = !failed;
         if (split) {
             to->run->updates = find_count(row, "update", to->run->updates);
             to->run->epochs = find_number(row, "epoch", to->run->epochs);

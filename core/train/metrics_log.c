@@ -20,6 +20,7 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/system/log.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 
 struct sl_metrics_log {
@@ -45,9 +46,10 @@ struct limits {
 };
 
 /* Is the line a whole row within the limits? `*out_sound`: it is a row. */
-static bool line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds, bool *out_sound)
+static bool line_stays(const char *line, size_t bytes, const struct limits *limits, double *seconds, bool *out_sound,
+                       bool *out_no_memory)
 {
-    json_t *row = json_loadb(line, bytes, JSON_REJECT_DUPLICATES, NULL);
+    json_t *row = sl_json_load(line, bytes, JSON_REJECT_DUPLICATES, NULL, out_no_memory);
     json_t *update = json_object_get(row, "update"), *time = json_object_get(row, "seconds");
     const char *span = json_string_value(json_object_get(row, "span"));
     int64_t last = span && strcmp(span, "validation") == 0 ? limits->validation : limits->update;
@@ -61,21 +63,24 @@ static bool line_stays(const char *line, size_t bytes, const struct limits *limi
 
 /* Bytes of the lines that stay. A line without an end is what a killed process leaves; any other that is no row was
  * written by something else. */
-static size_t measure(const char *path, const struct sl_file_map *map, const struct limits *limits, double *seconds,
-                      const struct sl_log *log)
+static seqlstm_status measure(const char *path, const struct sl_file_map *map, const struct limits *limits,
+                              double *seconds, const struct sl_log *log, size_t *out_kept, struct seqlstm_error *err)
 {
     size_t kept = 0, line = 1;
-    bool sound = true;
+    bool sound = true, no_memory = false;
     for (; kept < map->size_bytes; line++) {
         const char *begin = map->data + kept, *end = memchr(begin, '\n', map->size_bytes - kept);
-        if (!end || !line_stays(begin, (size_t)(end - begin), limits, seconds, &sound))
+        if (!end || !line_stays(begin, (size_t)(end - begin), limits, seconds, &sound, &no_memory))
             break;
         kept = (size_t)(end - map->data) + 1;
     }
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory to read `%s`", path);
     if (!sound)
         sl_log_printf(log, SL_LOG_WARN, "%s:%zu: this is no row of metrics: it is removed, and what follows it", path,
                       line);
-    return kept;
+    *out_kept = kept;
+    return SEQLSTM_OK;
 }
 
 /* A file with a second name (a hard link) is replaced by a copy, so that the other one is not changed. */
@@ -97,8 +102,9 @@ seqlstm_status sl_metrics_log_open(const char *path, int64_t last_update, int64_
     if (sl_file_exists(path)) {
         struct sl_file_map map;
         SEQLSTM_TRY(sl_file_map_open(path, &map, err));
-        kept = measure(path, &map, &limits, &seconds, messages);
-        seqlstm_status status = separate(path, &map, err);
+        seqlstm_status status = measure(path, &map, &limits, &seconds, messages, &kept, err);
+        if (status == SEQLSTM_OK)
+            status = separate(path, &map, err);
         sl_file_map_close(&map);
         SEQLSTM_TRY(status);
     }

@@ -5,12 +5,14 @@
 #include <jansson.h>
 #include <math.h>
 
+#include "base/value/json_tree.h"
+
 static json_t *write_points(const struct sl_step_cost_point *points, int32_t count)
 {
     json_t *list = json_array();
     for (int32_t p = 0; p < count; p++)
-        json_array_append_new(
-            list, json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns", points[p].step_ns));
+        list = sl_json_add(list,
+                           json_pack("{s:I,s:f}", "width", (json_int_t)points[p].width, "step_ns", points[p].step_ns));
     return list;
 }
 
@@ -19,7 +21,7 @@ json_t *sl_step_cost_to_json(const struct sl_step_cost *cost)
     json_t *object = json_pack("{s:o,s:f,s:f}", "points", write_points(cost->points, cost->count), "batch_ns",
                                cost->batch_ns, "shape_ns", cost->shape_ns);
     if (cost->source_count > 0)
-        json_object_set_new(object, "source_points", write_points(cost->source_points, cost->source_count));
+        object = sl_json_put(object, "source_points", write_points(cost->source_points, cost->source_count));
     return object;
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/value/base64.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/text.h"
 #include "data/read/raw.h"
 
@@ -206,7 +207,9 @@ seqlstm_status sl_data_state_read(const char *name, const char *text, size_t byt
     json_error_t problem;
     struct reader r = {0};
     seqlstm_status status = SEQLSTM_OK;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &problem);
+    json_t *root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, &problem, &r.no_memory);
+    if (r.no_memory)
+        return SL_DATA_NO_MEMORY(err);
     if (!root)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%d:%d: not JSON: %s", name, problem.line, problem.column,
                      problem.text);

@@ -7,6 +7,7 @@
 
 #include "base/value/base64.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/text.h"
 #include "data/read/raw.h"
 
@@ -14,7 +15,7 @@ static json_t *numbers_json(const double *values, int64_t count)
 {
     json_t *array = values ? json_array() : json_null();
     for (int64_t i = 0; values && i < count; i++)
-        json_array_append_new(array, json_real(values[i]));
+        array = sl_json_add(array, json_real(values[i]));
     return array;
 }
 
@@ -22,7 +23,7 @@ static json_t *names_json(char **names, int64_t count)
 {
     json_t *array = names ? json_array() : json_null();
     for (int64_t i = 0; names && i < count; i++)
-        json_array_append_new(array, json_string(names[i]));
+        array = sl_json_add(array, json_string(names[i]));
     return array;
 }
 
@@ -34,13 +35,13 @@ static json_t *vocabulary_json(const struct sl_vocabulary *v)
     for (int32_t id = 0; id < sl_vocabulary_get_size(v); id++) {
         size_t bytes;
         const char *text = sl_vocabulary_get_text(v, id, &bytes);
-        json_array_append_new(texts, json_stringn(text, bytes));
-        json_array_append_new(counts, json_integer(sl_vocabulary_get_count(v, id)));
+        texts = sl_json_add(texts, json_stringn(text, bytes));
+        counts = sl_json_add(counts, json_integer(sl_vocabulary_get_count(v, id)));
     }
     for (int s = 0; s < SL_SPECIAL_COUNT; s++) {
         int32_t id = sl_vocabulary_get_special(v, (enum sl_special)s);
         if (id >= 0)
-            json_object_set_new(specials, sl_special_get_name((enum sl_special)s), json_integer(id));
+            specials = sl_json_put(specials, sl_special_get_name((enum sl_special)s), json_integer(id));
     }
     return json_pack("{s:o, s:o, s:o}", "texts", texts, "counts", counts, "specials", specials);
 }
@@ -62,11 +63,11 @@ static json_t *facts_json(const struct sl_data_facts *f)
                               "records", (json_int_t)f->records, "rows", (json_int_t)f->rows, "longest",
                               (json_int_t)f->longest, "envelope", envelope);
     if (facts && f->source.kind != SL_FIELD_NONE)
-        json_object_set_new(facts, "source",
-                            json_pack("{s:o, s:I, s:I, s:I, s:I}", "field", field_json(&f->source), "rows",
-                                      (json_int_t)f->source_rows, "longest", (json_int_t)f->source_longest,
-                                      "most_steps", (json_int_t)e->source_steps, "most_rows",
-                                      (json_int_t)e->source_rows));
+        facts =
+            sl_json_put(facts, "source",
+                        json_pack("{s:o, s:I, s:I, s:I, s:I}", "field", field_json(&f->source), "rows",
+                                  (json_int_t)f->source_rows, "longest", (json_int_t)f->source_longest, "most_steps",
+                                  (json_int_t)e->source_steps, "most_rows", (json_int_t)e->source_rows));
     return facts;
 }
 
@@ -102,28 +103,28 @@ seqlstm_status sl_data_state_write(const struct sl_data_state *s, struct sl_buf 
                              facts_json(&s->facts), "ignore_id", (int)s->ignore_id, "ignore", s->ignore_label,
                              "classes_are_tokens", (int)s->classes_are_tokens, "binary_values", (int)s->binary_values,
                              "scale", (int)s->scale, "input_columns", (json_int_t)I, "target_columns", (json_int_t)O);
-    bool ok = root != NULL;
-    ok = ok && json_object_set_new(root, "input_names", names_json(s->input_names, I)) == 0;
-    ok = ok && json_object_set_new(root, "target_names", names_json(s->target_names, O)) == 0;
-    ok = ok && json_object_set_new(root, "input_offset", numbers_json(s->input_offset, I)) == 0;
-    ok = ok && json_object_set_new(root, "input_factor", numbers_json(s->input_factor, I)) == 0;
-    ok = ok && json_object_set_new(root, "target_offset", numbers_json(s->target_offset, O)) == 0;
-    ok = ok && json_object_set_new(root, "target_factor", numbers_json(s->target_factor, O)) == 0;
-    ok = ok && json_object_set_new(root, "input_fill", numbers_json(s->input_fill, I)) == 0;
-    ok = ok && json_object_set_new(root, "target_fill", numbers_json(s->target_fill, O)) == 0;
-    if (ok && s->target_naive)
-        ok = json_object_set_new(root, "target_naive", numbers_json(s->target_naive, O)) == 0;
-    ok = ok && json_object_set_new(root, "tokens", vocabulary_json(s->tokens)) == 0;
-    ok = ok && json_object_set_new(root, "classes", vocabulary_json(s->classes)) == 0;
-    if (ok && s->facts.source.kind != SL_FIELD_NONE)
-        ok = json_object_set_new(root, "source_tokens", vocabulary_json(s->source_tokens)) == 0 &&
-             json_object_set_new(root, "source_tokenizer", json_integer((int)s->source_tokenizer)) == 0 &&
-             json_object_set_new(root, "source_lowercase", json_boolean(s->source_lowercase)) == 0;
+    root = sl_json_put(root, "input_names", names_json(s->input_names, I));
+    root = sl_json_put(root, "target_names", names_json(s->target_names, O));
+    root = sl_json_put(root, "input_offset", numbers_json(s->input_offset, I));
+    root = sl_json_put(root, "input_factor", numbers_json(s->input_factor, I));
+    root = sl_json_put(root, "target_offset", numbers_json(s->target_offset, O));
+    root = sl_json_put(root, "target_factor", numbers_json(s->target_factor, O));
+    root = sl_json_put(root, "input_fill", numbers_json(s->input_fill, I));
+    root = sl_json_put(root, "target_fill", numbers_json(s->target_fill, O));
+    if (s->target_naive)
+        root = sl_json_put(root, "target_naive", numbers_json(s->target_naive, O));
+    root = sl_json_put(root, "tokens", vocabulary_json(s->tokens));
+    root = sl_json_put(root, "classes", vocabulary_json(s->classes));
+    if (s->facts.source.kind != SL_FIELD_NONE) {
+        root = sl_json_put(root, "source_tokens", vocabulary_json(s->source_tokens));
+        root = sl_json_put(root, "source_tokenizer", json_integer((int)s->source_tokenizer));
+        root = sl_json_put(root, "source_lowercase", json_boolean(s->source_lowercase));
+    }
     if (s->pieces)
-        ok = ok && json_object_set_new(root, "pieces", pieces_json(s->pieces)) == 0;
+        root = sl_json_put(root, "pieces", pieces_json(s->pieces));
     if (s->source_pieces)
-        ok = ok && json_object_set_new(root, "source_pieces", pieces_json(s->source_pieces)) == 0;
-    ok = ok && json_dump_callback(root, append, out, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0;
+        root = sl_json_put(root, "source_pieces", pieces_json(s->source_pieces));
+    const bool ok = root && json_dump_callback(root, append, out, JSON_COMPACT | JSON_REAL_PRECISION(17)) == 0;
     json_decref(root);
     sl_buf_append_char(out, '\n');
     if (!ok || out->failed) {

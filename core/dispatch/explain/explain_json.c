@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "dispatch/plan/capture.h"
 #include "dispatch/explain/explain.h"
@@ -16,9 +17,9 @@ static json_t *write_refusal(const struct sl_refusal *refusal)
                   refusal->value, "reason", refusal->reason, "hint", refusal->hint, "without", refusal->without,
                   "speedup", refusal->speedup > 0 ? json_real(refusal->speedup) : json_null());
     if (object && refusal->place.line > 0) {
-        json_object_set_new(object, "file", json_string(refusal->place.file));
-        json_object_set_new(object, "line", json_integer(refusal->place.line));
-        json_object_set_new(object, "column", json_integer(refusal->place.column));
+        object = sl_json_put(object, "file", json_string(refusal->place.file));
+        object = sl_json_put(object, "line", json_integer(refusal->place.line));
+        object = sl_json_put(object, "column", json_integer(refusal->place.column));
     }
     return object;
 }
@@ -50,9 +51,9 @@ static json_t *write_call(const struct sl_graph *graph, const struct sl_call *ca
     const struct sl_cost *cost = &call->cost;
     json_t *refused = json_array(), *rivals = json_array();
     for (int32_t r = 0; r < call->rival_count; r++)
-        json_array_append_new(rivals, write_rival(&call->rivals[r]));
+        rivals = sl_json_add(rivals, write_rival(&call->rivals[r]));
     for (int32_t r = 0; r < call->refusal_count; r++)
-        json_array_append_new(refused, write_refusal(&call->refusals[r]));
+        refused = sl_json_add(refused, write_refusal(&call->refusals[r]));
     return json_pack(
         "{s:s,s:s,s:s,s:s?,s:i,s:i,s:s,s:s,s:s,s:I,s:o,s:o,s:o,s:s,s:b,s:o,s:o}", "name", node->name, "op",
         sl_op_name(node->desc.head.op), "precision", get_precision(node), "file", place.file, "line", place.line,
@@ -67,7 +68,7 @@ static json_t *write_devices(const struct sl_plan *plan)
 {
     json_t *devices = json_array();
     for (int32_t d = 0; d < plan->device_count; d++)
-        json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "backend", plan->devices[d].backend, "class",
+        devices = sl_json_add(devices, json_pack("{s:s,s:s,s:s}", "backend", plan->devices[d].backend, "class",
                                                  plan->devices[d].device_class, "name", plan->devices[d].name));
     return devices;
 }
@@ -76,7 +77,7 @@ static json_t *write_layers(const struct sl_plan *plan)
 {
     json_t *layers = json_array();
     for (int32_t c = 0; c < plan->call_count; c++)
-        json_array_append_new(layers, write_call(plan->graph, &plan->calls[c]));
+        layers = sl_json_add(layers, write_call(plan->graph, &plan->calls[c]));
     return layers;
 }
 
@@ -87,10 +88,11 @@ static json_t *write_copies(const struct sl_plan *plan)
     struct sl_copy *copies = count > 0 ? calloc((size_t)count, sizeof *copies) : NULL;
     if (copies)
         sl_plan_list_copies(plan, copies, count);
+    else if (count > 0)
+        list = sl_json_add(list, NULL);
     for (int32_t k = 0; copies && k < count; k++)
-        json_array_append_new(list,
-                              json_pack("{s:s,s:s,s:s,s:I}", "tensor", copies[k].tensor->name, "from", copies[k].from,
-                                        "to", copies[k].to, "bytes", (json_int_t)copies[k].bytes));
+        list = sl_json_add(list, json_pack("{s:s,s:s,s:s,s:I}", "tensor", copies[k].tensor->name, "from",
+                                           copies[k].from, "to", copies[k].to, "bytes", (json_int_t)copies[k].bytes));
     free(copies);
     return list;
 }
@@ -102,10 +104,12 @@ static json_t *write_casts(const struct sl_plan *plan)
     struct sl_cast *casts = count > 0 ? calloc((size_t)count, sizeof *casts) : NULL;
     if (casts)
         sl_plan_list_casts(plan, casts, count);
+    else if (count > 0)
+        list = sl_json_add(list, NULL);
     for (int32_t k = 0; casts && k < count; k++)
-        json_array_append_new(list, json_pack("{s:s,s:s,s:s,s:s,s:I}", "tensor", casts[k].tensor->name, "layer",
-                                              casts[k].call->node->name, "from", sl_dtype_name(casts[k].from), "to",
-                                              sl_dtype_name(casts[k].to), "bytes", (json_int_t)casts[k].bytes));
+        list = sl_json_add(list, json_pack("{s:s,s:s,s:s,s:s,s:I}", "tensor", casts[k].tensor->name, "layer",
+                                           casts[k].call->node->name, "from", sl_dtype_name(casts[k].from), "to",
+                                           sl_dtype_name(casts[k].to), "bytes", (json_int_t)casts[k].bytes));
     free(casts);
     return list;
 }
@@ -124,8 +128,8 @@ static json_t *write_whole_steps(const struct sl_whole_steps *steps)
         return json_null();
     json_t *other = json_array();
     for (int32_t k = 0; k < steps->other_count; k++)
-        json_array_append_new(other, json_pack("{s:s,s:s,s:s}", "name", steps->other[k].node, "backend",
-                                               steps->other[k].backend, "variant", steps->other[k].variant));
+        other = sl_json_add(other, json_pack("{s:s,s:s,s:s}", "name", steps->other[k].node, "backend",
+                                             steps->other[k].backend, "variant", steps->other[k].variant));
     return json_pack("{s:I,s:I,s:s,s:b,s:o}", "step_ns", (json_int_t)steps->chosen_ns, "other_step_ns",
                      (json_int_t)steps->other_ns, "from", sl_cost_source_get_name(steps->source), "overturned",
                      steps->overturned, "other", other);
@@ -157,7 +161,7 @@ static json_t *write_memory(const struct sl_plan_memory *memory)
                  {"peak_bytes", memory->peak_bytes}};
     json_t *object = json_object();
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
-        json_object_set_new(object, parts[i].key, json_integer(parts[i].bytes));
+        object = sl_json_put(object, parts[i].key, json_integer(parts[i].bytes));
     return object;
 }
 
@@ -168,9 +172,9 @@ static json_t *write_pair(const struct sl_plan_pair *pair)
     json_t *layers = json_array();
     for (int p = 0; p < 2; p++)
         for (int32_t c = 0; c < plans[p]->call_count; c++)
-            json_array_append_new(layers, json_pack("{s:s,s:s,s:s}", "name", plans[p]->calls[c].node->name, "backend",
-                                                    sl_backend_get_id(plans[p]->calls[c].backend), "variant",
-                                                    plans[p]->calls[c].variant));
+            layers = sl_json_add(layers, json_pack("{s:s,s:s,s:s}", "name", plans[p]->calls[c].node->name, "backend",
+                                                   sl_backend_get_id(plans[p]->calls[c].backend), "variant",
+                                                   plans[p]->calls[c].variant));
     return json_pack("{s:o}", "layers", layers);
 }
 
@@ -182,7 +186,7 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
     const struct sl_envelope *envelope = &plan->graph->facts.envelope;
     json_t *updates = json_array();
     for (int32_t v = 0; v < plan->vector_count; v++)
-        json_array_append_new(updates, json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op),
+        updates = sl_json_add(updates, json_pack("{s:s,s:s}", "op", sl_op_name(plan->vectors[v].desc->head.op),
                                                  "backend", sl_backend_get_id(plan->vectors[v].backend)));
     json_t *root =
         json_pack("{s:s,s:s,s:s,s:b,s:i,s:o,s:o,s:o,s:o,s:o,s:o,s:{s:I,s:I,s:I},s:o}", "schema", "seqlstm.plan/1",
@@ -192,20 +196,20 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
                   "capture", write_capture(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
                   (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
     if (root)
-        json_object_set_new(root, "whole_steps", write_whole_steps(&plan->whole_steps));
+        root = sl_json_put(root, "whole_steps", write_whole_steps(&plan->whole_steps));
     if (root && evaluate)
-        json_object_set_new(root, "evaluate",
-                            json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
-                                      write_whole_steps(&evaluate->whole_steps)));
+        root = sl_json_put(root, "evaluate",
+                           json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
+                                     write_whole_steps(&evaluate->whole_steps)));
     if (root && beside->decoding.step)
-        json_object_set_new(root, "decoding", write_pair(&beside->decoding));
+        root = sl_json_put(root, "decoding", write_pair(&beside->decoding));
     if (root && beside->sampling.step)
-        json_object_set_new(root, "sampling", write_pair(&beside->sampling));
+        root = sl_json_put(root, "sampling", write_pair(&beside->sampling));
     const struct sl_loop *loop = &plan->graph->loop;
     if (root && loop->count > 0)
-        json_object_set_new(root, "loop",
-                            json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
-                                      plan->graph->nodes[loop->first + loop->count - 1].name));
+        root = sl_json_put(root, "loop",
+                           json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
+                                     plan->graph->nodes[loop->first + loop->count - 1].name));
     if (!sl_json_append_tree(out, root, JSON_REAL_PRECISION(4)))
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan's JSON");
     return SEQLSTM_OK;

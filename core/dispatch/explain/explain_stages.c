@@ -2,6 +2,8 @@
 /* See explain_stages.h. */
 #include "dispatch/explain/explain_stages.h"
 
+#include "base/value/json_tree.h"
+
 enum { BARRIERS_SHOWN = 32 };
 
 static const char *get_first(const struct sl_plan *plan, const struct sl_pipeline *pipeline, int32_t stage)
@@ -62,13 +64,13 @@ json_t *sl_pipeline_write_json(const struct sl_plan *plan, const struct sl_pipel
         return NULL;
     json_t *stages = json_array(), *barriers = json_array();
     for (int32_t s = 0; s < pipeline->stages; s++)
-        json_array_append_new(stages,
-                              json_pack("{s:s,s:s,s:f,s:I}", "first", get_first(plan, pipeline, s), "last",
-                                        get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s], "untouched_bytes",
-                                        (json_int_t)sl_pipeline_count_untouched(plan, pipeline, s)));
+        stages =
+            sl_json_add(stages, json_pack("{s:s,s:s,s:f,s:I}", "first", get_first(plan, pipeline, s), "last",
+                                          get_last(plan, pipeline, s), "ns", pipeline->stage_ns[s], "untouched_bytes",
+                                          (json_int_t)sl_pipeline_count_untouched(plan, pipeline, s)));
     for (int32_t k = 0; k < count && k < BARRIERS_SHOWN; k++)
-        json_array_append_new(barriers, json_pack("{s:s,s:s,s:f}", "layer", list[k].call->node->name, "reason",
-                                                  sl_barrier_get_reason(list[k].reason), "ns", list[k].ns));
+        barriers = sl_json_add(barriers, json_pack("{s:s,s:s,s:f}", "layer", list[k].call->node->name, "reason",
+                                                   sl_barrier_get_reason(list[k].reason), "ns", list[k].ns));
     return json_pack("{s:i,s:o,s:f,s:f,s:o}", "pieces", pipeline->pieces, "stages", stages, "step_ns",
                      pipeline->step_ns, "alone_ns", pipeline->alone_ns, "barriers", barriers);
 }

@@ -8,6 +8,7 @@
 #include <seqlstm/philox.h>
 
 #include "base/system/clock.h"
+#include "base/value/json_tree.h"
 #include "serve/body/completion_read.h"
 
 enum { TOKENS_BY_DEFAULT = 16 };
@@ -259,7 +260,10 @@ seqlstm_status sl_completion_read(struct sl_job *job, const char *body, uint64_t
                                   void *context, struct seqlstm_error *err)
 {
     json_error_t why;
-    json_t *root = body ? json_loadb(body, bytes, JSON_REJECT_DUPLICATES, &why) : NULL;
+    bool no_memory = false;
+    json_t *root = body ? sl_json_load(body, bytes, JSON_REJECT_DUPLICATES, &why, &no_memory) : NULL;
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the request");
     if (!json_is_object(root)) {
         json_decref(root);
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the body is no JSON object: %.160s",

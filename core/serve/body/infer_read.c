@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/json_tree.h"
 #include "serve/body/infer_parameters.h"
 
 enum { DEPTH_MOST = 8 };
@@ -439,7 +440,10 @@ seqlstm_status sl_infer_read(struct sl_job *job, const char *body, uint64_t byte
     if (json_bytes > 0 && (uint64_t)json_bytes > bytes)
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "Inference-Header-Content-Length is larger than the body");
     const size_t text_bytes = json_bytes < 0 ? bytes : (size_t)json_bytes;
-    json_t *root = body ? json_loadb(body, text_bytes, JSON_REJECT_DUPLICATES, &why) : NULL;
+    bool no_memory = false;
+    json_t *root = body ? sl_json_load(body, text_bytes, JSON_REJECT_DUPLICATES, &why, &no_memory) : NULL;
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the request");
     if (!json_is_object(root)) {
         json_decref(root);
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the body is no JSON object: %.160s",

@@ -12,6 +12,7 @@
 #include "base/memory/arena.h"
 #include "base/system/file.h"
 #include "base/value/backend_id.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "base/value/path.h"
 #include "session/record/session_record.h"
@@ -43,12 +44,12 @@ seqlstm_status sl_run_flags_write(const struct sl_session *session, struct seqls
         return SEQLSTM_OK;
     json_t *root = json_pack("{s:s}", "schema", SCHEMA), *folders = json_array();
     if (options->threads > 0)
-        json_object_set_new(root, "threads", json_integer(options->threads));
+        root = sl_json_put(root, "threads", json_integer(options->threads));
     if (options->forced_backend)
-        json_object_set_new(root, "backend", json_string(options->forced_backend));
+        root = sl_json_put(root, "backend", json_string(options->forced_backend));
     for (uint32_t f = 0; f < options->backend_folder_count; f++)
-        json_array_append_new(folders, json_string(options->backend_folders[f]));
-    json_object_set_new(root, "backend_path", folders);
+        folders = sl_json_add(folders, json_string(options->backend_folders[f]));
+    root = sl_json_put(root, "backend_path", folders);
     struct sl_buf buf = {0};
     if (!sl_json_append_tree(&buf, root, 0))
         buf.failed = true;
@@ -130,12 +131,17 @@ seqlstm_status sl_run_flags_read(struct sl_session *session, struct seqlstm_erro
     size_t bytes;
     json_t *root = NULL;
     json_error_t why;
+    bool no_memory = false;
     seqlstm_status status = SEQLSTM_OK;
     if (path == NULL || plan == NULL)
         status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for a path");
     else if (sl_file_exists(path)) {
         status = sl_file_read(path, FLAGS_LIMIT, &text, &bytes, err);
-        if (status == SEQLSTM_OK && (root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why)) == NULL)
+        if (status == SEQLSTM_OK)
+            root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why, &no_memory);
+        if (no_memory)
+            status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", path);
+        else if (status == SEQLSTM_OK && root == NULL)
             status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s:%d:%d: %s", path, why.line,
                                        why.column, why.text);
         if (status == SEQLSTM_OK)

@@ -12,6 +12,7 @@
 
 #include "base/operation/cost_json.h"
 #include "base/value/buf.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "dispatch/explain/explain.h"
 #include "dispatch/explain/explain_stages.h"
@@ -43,8 +44,8 @@ static bool is_auto(const struct sl_session *session)
            session->model->data.batching.unit == SL_UNIT_SEQUENCE;
 }
 
-/* NULL: nothing was measured. */
-static json_t *write_batching(const struct sl_session *session)
+/* NULL: nothing was measured, or *out_no_memory. */
+static json_t *write_batching(const struct sl_session *session, bool *out_no_memory)
 {
     int64_t count = 0;
     const int64_t *edges = session->train_batcher ? sl_batcher_get_edges(session->train_batcher, &count) : NULL;
@@ -52,8 +53,10 @@ static json_t *write_batching(const struct sl_session *session)
         return NULL;
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++)
-        json_array_append_new(list, json_integer((json_int_t)edges[i]));
-    return json_pack("{s:o,s:o}", "edges", list, "step_cost", sl_step_cost_to_json(&session->cost));
+        list = sl_json_add(list, json_integer((json_int_t)edges[i]));
+    json_t *batching = json_pack("{s:o,s:o}", "edges", list, "step_cost", sl_step_cost_to_json(&session->cost));
+    *out_no_memory = batching == NULL;
+    return batching;
 }
 
 static void write_edges(const struct sl_session *session, struct sl_buf *out)
@@ -70,9 +73,12 @@ static void write_edges(const struct sl_session *session, struct sl_buf *out)
 seqlstm_status sl_session_write_plan_json(const struct sl_session *session, const struct sl_plan *plan,
                                           struct sl_buf *out, struct seqlstm_error *err)
 {
-    json_t *batching = write_batching(session);
+    bool no_memory = false;
+    json_t *batching = write_batching(session, &no_memory);
     const struct sl_plan_beside beside = get_beside(session, plan);
     const bool pieced = session->pipeline.stages > 0 && plan == session->train.plan;
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the plan's JSON");
     if (batching == NULL && !pieced)
         return sl_plan_write_json(plan, &beside, out, err);
     struct sl_buf plain = {0};

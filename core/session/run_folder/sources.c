@@ -12,6 +12,7 @@
 #include "base/system/file.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "base/value/path.h"
 #include "base/value/text.h"
@@ -32,13 +33,16 @@ seqlstm_status sl_sources_write(const struct sl_session *session, struct seqlstm
         for (int i = 0; i < count; i++) {
             struct sl_fingerprint found;
             char crc[SL_HASH_TEXT_BYTES];
-            if (sl_fingerprint_compute(files[i].path, &found, NULL) != SEQLSTM_OK)
+            const seqlstm_status computed = sl_fingerprint_compute(files[i].path, &found, NULL);
+            if (computed == SEQLSTM_NO_MEMORY)
+                list = sl_json_add(list, NULL);
+            if (computed != SEQLSTM_OK)
                 continue; /* reported when the split is read */
             sl_hash_write(found.crc64, crc);
-            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:I, s:s}", "split",
-                                                  sl_split_get_name((enum sl_split)split), "path", files[i].path,
-                                                  "bytes", (json_int_t)found.size_bytes, "mtime_ns",
-                                                  (json_int_t)found.mtime_ns, "crc64", crc));
+            list = sl_json_add(list,
+                               json_pack("{s:s, s:s, s:I, s:I, s:s}", "split", sl_split_get_name((enum sl_split)split),
+                                         "path", files[i].path, "bytes", (json_int_t)found.size_bytes, "mtime_ns",
+                                         (json_int_t)found.mtime_ns, "crc64", crc));
         }
     }
     json_t *root = json_pack("{s:s, s:o}", "schema", "seqlstm.sources/1", "files", list);

@@ -10,6 +10,7 @@
 #include "base/operation/cost_json.h"
 #include "base/system/cpu.h"
 #include "base/system/file.h"
+#include "base/value/json_tree.h"
 #include "dispatch/plan/refusal.h"
 #include "session/record/session_record.h"
 
@@ -202,7 +203,10 @@ seqlstm_status sl_stored_plan_parse(const char *path, const char *text, size_t b
                                     struct seqlstm_error *err)
 {
     json_error_t why;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+    bool no_memory;
+    json_t *root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why, &no_memory);
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %s", path);
     if (root == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%d:%d: %s", path, why.line, why.column, why.text);
     seqlstm_status status = read_phases(path, root, out, err);

@@ -16,6 +16,7 @@
 #include "base/system/file.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/path.h"
 #include "base/value/text.h"
 #include "session/record/session_record.h"
@@ -126,10 +127,13 @@ seqlstm_status sl_stored_quantization_read(struct sl_session *session, struct se
         json_error_t why;
         status = sl_file_read(path, QUANTIZATION_LIMIT, &text, &bytes, err);
         if (status == SEQLSTM_OK) {
-            root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &why);
+            bool no_memory;
+            root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, &why, &no_memory);
             status = root ? read_layers(path, root, &session->quantization, err)
-                          : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s:%d:%d: %s", path,
-                                              why.line, why.column, why.text);
+                     : no_memory
+                         ? seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", path)
+                         : seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s:%d:%d: %s", path,
+                                             why.line, why.column, why.text);
         }
         json_decref(root);
     }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "base/value/html.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "session/scaling/scaling.h"
 
@@ -161,13 +162,12 @@ void sl_scaling_write_json(const struct sl_scaling_report *report, struct sl_buf
     json_t *rows = json_array();
     for (int32_t r = 0; r < report->count; r++) {
         const struct sl_scaling_row *row = &report->rows[r];
-        json_array_append_new(rows,
-                              json_pack("{s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:i}", "ranks", row->ranks,
-                                        "hosts", row->hosts, "threads", row->threads, "stages", row->stages, "pieces",
-                                        row->pieces, "rows", row->rows, "update_ns", row->update_ns, "compute_ns",
-                                        row->compute_ns, "exchange_ns", row->exchange_ns, "waiting_ns", row->waiting_ns,
-                                        "times_as_fast", sl_scaling_get_speedup(report, r), "memory_bytes",
-                                        (json_int_t)row->memory_bytes, "idle_ranks", row->idle));
+        rows = sl_json_add(rows, json_pack("{s:i,s:i,s:i,s:i,s:i,s:f,s:f,s:f,s:f,s:f,s:f,s:I,s:i}", "ranks", row->ranks,
+                                           "hosts", row->hosts, "threads", row->threads, "stages", row->stages,
+                                           "pieces", row->pieces, "rows", row->rows, "update_ns", row->update_ns,
+                                           "compute_ns", row->compute_ns, "exchange_ns", row->exchange_ns, "waiting_ns",
+                                           row->waiting_ns, "times_as_fast", sl_scaling_get_speedup(report, r),
+                                           "memory_bytes", (json_int_t)row->memory_bytes, "idle_ranks", row->idle));
     }
     json_t *root = json_pack("{s:s,s:i,s:i,s:i,s:b,s:o,s:o,s:o,s:o}", "schema", "seqlstm.ranks/1", "ranks_of_a_host",
                              report->local, "ranks_measured", report->measuring, "gpus", report->devices,

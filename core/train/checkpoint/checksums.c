@@ -10,6 +10,7 @@
 #include "base/system/file_writer.h"
 #include "base/system/log.h"
 #include "base/value/hash.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "base/value/path.h"
 #include "interop/safetensors.h"
@@ -44,11 +45,14 @@ static json_t *read_entries(const char *folder, const struct sl_log *log)
     char *path = sl_path_join(folder, CHECKSUMS), *text = NULL;
     size_t bytes = 0;
     json_t *root = NULL, *files = NULL;
+    bool no_memory = false;
     seqlstm_status status = path ? SEQLSTM_OK : SEQLSTM_NO_MEMORY;
     if (path && sl_file_exists(path)) {
         status = sl_file_read(path, CHECKSUMS_LIMIT, &text, &bytes, NULL);
         if (status == SEQLSTM_OK)
-            root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, NULL);
+            root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, NULL, &no_memory);
+        if (no_memory)
+            status = SEQLSTM_NO_MEMORY;
         if (is_sound(root))
             files = json_incref(json_object_get(root, "files"));
         else if (status != SEQLSTM_NO_MEMORY)

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/value/buf.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 
 enum member_type { MEMBER_COUNT, MEMBER_BOOL, MEMBER_FLOAT64 };
@@ -248,12 +249,13 @@ seqlstm_status sl_train_state_read(const char *text, size_t bytes, struct sl_tra
     struct sl_train_state state;
     memset(&state, 0, sizeof state);
     json_error_t json_error;
-    json_t *root = json_loadb(text, bytes, JSON_REJECT_DUPLICATES, &json_error);
+    bool no_memory;
+    json_t *root = sl_json_load(text, bytes, JSON_REJECT_DUPLICATES, &json_error, &no_memory);
+    if (no_memory)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the state of the run");
     if (!json_is_object(root)) {
-        bool memory = !root && json_error_code(&json_error) == json_error_out_of_memory;
         json_decref(root);
-        SEQLSTM_FAIL(err, memory ? SEQLSTM_NO_MEMORY : SEQLSTM_CORRUPT_DATA,
-                     "the state of the run is no JSON object: %s", json_error.text);
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "the state of the run is no JSON object: %s", json_error.text);
     }
     const char *bad = NULL;
     for (int i = 0; i < MEMBER_COUNT_OF_TABLE && !bad; i++) {

@@ -9,7 +9,6 @@
 #include <dirent.h>
 #include <errno.h>
 #include <ftw.h>
-#include <jansson.h>
 #include <math.h>
 #include <unistd.h>
 
@@ -79,7 +78,6 @@ static int setup(void **state)
 {
     if (scratch_make(state) != 0 || chdir(scratch_folder) != 0)
         return -1;
-    json_set_alloc_funcs(oom_allocate, free);
     put_file("lines.txt", "good fine day\nbad grey day\nfair mild day\nbad cold day\ngood warm day\n");
     put_file("others.txt", "bad fine day\nfair grey day\ngood cold day\n");
     put_file("some.vec", "fine 1 2 3\nnowhere 4 5 6\nday 7 8 9\n");

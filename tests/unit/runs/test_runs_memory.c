@@ -3,7 +3,6 @@
  * chart counts as whole. */
 #include "opened_run.h"
 
-#include <jansson.h>
 #include <math.h>
 
 #include "base/memory/arena.h"
@@ -34,7 +33,6 @@ static int setup(void **state)
 {
     if (scratch_make(state) != 0)
         return -1;
-    json_set_alloc_funcs(oom_allocate, free);
     for (int k = 0; k < RUNS; k++) {
         char name[32];
         snprintf(name, sizeof name, "runs/m/%d", k);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Failing on purpose. Every unit test is linked with oom.c, through which the linker leads malloc,
- * calloc, realloc, aligned_alloc, posix_memalign, strdup and strndup (and write, fsync, rename) of the code under test.
+ * calloc, realloc, aligned_alloc, posix_memalign, strdup and strndup (and write, fsync, rename) of the code under test;
+ * jansson allocates there too.
  *
  *   for (int n = 1;; n++) {
  *       oom_fail_at(n);
@@ -40,8 +41,6 @@ void oom_watch(void);
 /* Stops it. How many of the blocks are still there; where the first of them was allocated, as backtrace_symbols has it,
  * goes to `where` (NULL: nowhere). A block that a library frees counts as there. */
 int oom_unwatch(char *where, size_t where_bytes);
-/* Never fails on purpose: `json_set_alloc_funcs(oom_allocate, free)` makes values of jansson blocks like the others. */
-void *oom_allocate(size_t bytes);
 
 /* The same for write, pwrite, fsync and rename together: the n-th returns -1 with errno `error_number`. With
  * `bytes` >= 0 a failing write first writes that many bytes, as a full disk does. */

@@ -201,13 +201,39 @@ static void writes_that_do_not_end_at_once(void **state)
     }
 }
 
+/* A run that cannot go on for want of memory loses no row, and no word is said about its file. */
+static void rows_stay_without_memory(void **state)
+{
+    (void)state;
+    static const char before[] = ROW(1, 1) ROW(2, 2) ROW(3, 3);
+    const struct sl_log messages = {.write = keep, .level = SL_LOG_WARN};
+    char path[128];
+    snprintf(path, sizeof path, "%s", scratch_path("stays.jsonl"));
+    assert_int_equal(sl_file_write(path, before, strlen(before), NULL), SEQLSTM_OK);
+    said[0] = '\0';
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        struct sl_metrics_log *log = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_metrics_log_open(path, 3, 3, &messages, &log, NULL, &err);
+        failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        if (!failed)
+            sl_metrics_log_close(log);
+        char *now = read_all(path);
+        assert_string_equal(now, before);
+        assert_string_equal(said, "");
+        free(now);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(rows_behind_the_checkpoint_go),
-        cmocka_unit_test(what_is_no_row_is_told),
-        cmocka_unit_test(a_log_with_another_name_is_copied),
-        cmocka_unit_test(writes_that_do_not_end_at_once),
+        cmocka_unit_test(rows_behind_the_checkpoint_go),     cmocka_unit_test(what_is_no_row_is_told),
+        cmocka_unit_test(a_log_with_another_name_is_copied), cmocka_unit_test(writes_that_do_not_end_at_once),
+        cmocka_unit_test(rows_stay_without_memory),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
