@@ -1,13 +1,75 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Memory that runs out at the n-th allocation, for every n, while data are opened, batched, written and
- * read: a status, nothing lost (sanitizers), nothing written. */
+ * read: a status, nothing lost (sanitizers), nothing written. The same with the n-th call that opens, looks at, reads
+ * or maps a file: the answer names the file and the reason. */
 #include "data_fixture.h"
 #include "npy_fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "data/batch/prefetch.h"
 #include "data/batch/stats.h"
 
 #include "oom.h"
+
+/* ---- calls that fail: read_faults_dep of meson.build leads them here ------------------------------------------- */
+
+static _Atomic int read_calls, read_target, read_errno;
+
+/* The n-th call from now on fails, and that one alone; n >= 1. */
+static void read_fail_at(int n, int error_number)
+{
+    read_calls = 0;
+    read_errno = error_number;
+    read_target = n;
+}
+
+/* Stops failing. True if a failure has happened since read_fail_at. */
+static bool read_disarm(void)
+{
+    const bool failed = read_target > 0 && read_calls >= read_target;
+    read_target = 0;
+    return failed;
+}
+
+static bool read_now(void)
+{
+    if (atomic_fetch_add(&read_calls, 1) + 1 != read_target)
+        return false;
+    errno = read_errno;
+    return true;
+}
+
+int __real_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...);
+int __wrap_open64(const char *path, int flags, ...)
+{
+    va_list args;
+    va_start(args, flags);
+    const mode_t mode = flags & O_CREAT ? va_arg(args, mode_t) : 0;
+    va_end(args);
+    return read_now() ? -1 : __real_open64(path, flags, mode);
+}
+
+#define READ_WRAP(type, failed, name, parameters, arguments)                                                           \
+    type __real_##name parameters;                                                                                     \
+    type __wrap_##name parameters;                                                                                     \
+    type __wrap_##name parameters                                                                                      \
+    {                                                                                                                  \
+        return read_now() ? failed : __real_##name arguments;                                                          \
+    }
+
+READ_WRAP(int, -1, fstat64, (int file, struct stat *out), (file, out))
+READ_WRAP(ssize_t, -1, read, (int file, void *out, size_t bytes), (file, out, bytes))
+READ_WRAP(ssize_t, -1, pread64, (int file, void *out, size_t bytes, off_t at), (file, out, bytes, at))
+READ_WRAP(void *, MAP_FAILED, mmap64, (void *at, size_t bytes, int access, int flags, int file, off_t from),
+          (at, bytes, access, flags, file, from))
+
+/* ---- acts ------------------------------------------------------------------------------------------------------- */
 
 /* Opens train and what hangs on it; NO_MEMORY or a whole result. */
 static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_error *err)
@@ -43,9 +105,28 @@ static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_erro
     return status;
 }
 
+static void check_reads(const struct sl_model *model)
+{
+    const int before = descriptors_count();
+    for (int n = 1;; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        read_fail_at(n, EIO);
+        seqlstm_status status = open_all(model, &err);
+        if (!read_disarm()) {
+            assert_int_equal(status, SEQLSTM_OK);
+            break;
+        }
+        if (status != SEQLSTM_IO || !strstr(err.message, strerror(EIO)) || !strstr(err.message, data_folder))
+            fail_msg("call %d: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(descriptors_count(), before);
+        assert_true(n < 100);
+    }
+}
+
 static void check(const char *data, const char *layers, const char *train)
 {
     struct sl_model *model = data_model(data, layers, train);
+    check_reads(model);
     for (int n = 1;; n++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         oom_fail_at(n);
