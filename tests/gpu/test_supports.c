@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include <seqlstm/any_desc.h>
 #include <seqlstm/backend.h>
 #include <seqlstm/desc_check.h>
 
@@ -189,6 +190,15 @@ static const char *check_variants(const struct seqlstm_recurrent_desc *d, const 
     return found == answer->variant_count ? NULL : "more variants";
 }
 
+/* What kind of refusal that of an option is. */
+static uint32_t get_code(uint32_t option)
+{
+    return option == SEQLSTM_OPTION_DETERMINISM  ? SEQLSTM_BIT_REFUSED_DETERMINISM
+           : option == SEQLSTM_OPTION_DTYPE      ? SEQLSTM_BIT_REFUSED_DTYPE
+           : option == SEQLSTM_OPTION_PROJECTION ? SEQLSTM_BIT_REFUSED_SHAPE
+                                                 : SEQLSTM_BIT_REFUSED_OPTION;
+}
+
 static long failures, cases;
 
 static void check(const struct seqlstm_backend *table, int kind, uint32_t cell, bool training, bool uniform,
@@ -226,6 +236,8 @@ static void check(const struct seqlstm_backend *table, int kind, uint32_t cell, 
         wrong = "refused without a reason";
     else if (!answer.accepted && a == b && strcmp(answer.value, a->refused) != 0)
         wrong = "refused with another value";
+    else if (!answer.accepted && answer.code != get_code(answer.option))
+        wrong = "refused with another code";
     else if (answer.accepted && kind != GENERIC)
         wrong = check_variants(&d, &answer);
     if (wrong != NULL && failures++ < 20)
@@ -313,6 +325,37 @@ static void check_classes(const struct seqlstm_backend *table)
     }
 }
 
+/* cuda-cudnn has no other operation, and names the plugin that has. */
+static void check_operations(const struct seqlstm_backend *table)
+{
+    static const uint32_t ops[] = {SEQLSTM_OP_FINITE_CHECK, SEQLSTM_OP_SQUARED_NORM, SEQLSTM_OP_EMBEDDING,
+                                   SEQLSTM_OP_DENSE};
+    for (size_t k = 0; k < sizeof ops / sizeof *ops; k++) {
+        union seqlstm_any_desc d;
+        struct seqlstm_answer answer = {.struct_size = sizeof answer};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        memset(&d, 0, sizeof d);
+        d.head = (struct seqlstm_desc){.struct_size = seqlstm_desc_bytes(ops[k]),
+                                       .op = ops[k],
+                                       .mode = SEQLSTM_MODE_INFERENCE,
+                                       .max_rows = 8,
+                                       .max_sequences = 8,
+                                       .max_steps = 8};
+        if (ops[k] == SEQLSTM_OP_EMBEDDING)
+            d.embedding.vocabulary = d.embedding.features = 4;
+        else if (ops[k] == SEQLSTM_OP_DENSE)
+            d.dense.input = d.dense.output = 4;
+        const seqlstm_status status = table->supports("cuda:sm_90", &d.head, &answer, &err);
+        cases++;
+        if (status == SEQLSTM_OK && !answer.accepted && answer.code == SEQLSTM_BIT_REFUSED_OPERATION &&
+            answer.option == SEQLSTM_OPTION_NONE && strstr(answer.hint, "cuda-generic") != NULL)
+            continue;
+        failures++;
+        printf("# %s, operation %u: code %u, option %u (%s)\n", table->id, ops[k], answer.code, answer.option,
+               answer.reason);
+    }
+}
+
 static const struct seqlstm_backend *load(const char *path)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -335,8 +378,10 @@ int main(int argc, char **argv)
         if (table != NULL) {
             check_lattice(table, kinds[k - 1]);
             check_classes(table);
-            if (kinds[k - 1] != GENERIC)
+            if (kinds[k - 1] != GENERIC) {
                 check_sizes(table);
+                check_operations(table);
+            }
         }
         const bool fine = table != NULL && failures == 0 && cases > 1000;
         printf("%s %d - %s: %ld combinations, %ld wrong\n", fine ? "ok" : "not ok", k, argv[k], cases, failures);
