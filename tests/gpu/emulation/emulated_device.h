@@ -16,6 +16,9 @@ typedef int emulated_work_fn(void *context, char *failure, size_t capacity);
 /* Queues work in order with all other work of the stream. `context` is freed with `release` afterwards. */
 void emulated_submit(void *stream, emulated_work_fn *work, void *context, void (*release)(void *context));
 
+/* The device of a stream; of NULL: the current one of this thread. */
+int emulated_get_device(const void *stream);
+
 /* Is this thread capturing a stream? Then the capture is spoilt, because the library does what no capture allows. */
 int emulated_spoil(const char *what);
 

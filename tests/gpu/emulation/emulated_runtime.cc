@@ -20,6 +20,8 @@
  * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_DEVICES=N there are
  * so many of them.
  *
+ * Kernels start on streams of the current device alone: that of the last call of this thread which names one.
+ *
  * Each call can be made to fail in its turn (emulated_fail_at in emulated_device.h).
  *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
@@ -395,9 +397,12 @@ bool fails_in_turn()
     return now;
 }
 
+thread_local int current; /* device */
+
 /* `err` is NULL in calls that return no reason: these never fail. */
-seqlstm_status try_call(const char *what, seqlstm_error *err)
+seqlstm_status try_call(int ordinal, const char *what, seqlstm_error *err)
 {
+    current = ordinal;
     if (!err || !fails_in_turn())
         return SEQLSTM_OK;
     seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "%s: told to fail", what);
@@ -469,6 +474,8 @@ int launch(const char *name, void *native, dim3 grid, dim3 block, size_t shared_
         forbid("the legacy stream", nullptr);
         return INVALID_HANDLE;
     }
+    if (static_cast<stream *>(native)->device != current)
+        return INVALID_HANDLE;
     if (fails_in_turn())
         return LAUNCH_FAILURE;
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
@@ -487,6 +494,11 @@ void emulated_submit(void *native, emulated_work_fn *work_fn, void *context, voi
         "library",
         [work_fn, kept](char *failure, size_t capacity) { return work_fn(kept.get(), failure, capacity) == 0; },
         &counts::kernels);
+}
+
+int emulated_get_device(const void *native)
+{
+    return native ? static_cast<const stream *>(native)->device : current;
 }
 
 int emulated_spoil(const char *what)
@@ -560,9 +572,9 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_use(int32_t, seqlstm_error *err)
+seqlstm_status gpu_use(int32_t ordinal, seqlstm_error *err)
 {
-    return try_call("the choice of a device", err);
+    return try_call(ordinal, "the choice of a device", err);
 }
 
 seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_error *err)
@@ -577,7 +589,7 @@ seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_err
 
 seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("an allocation", err));
+    SEQLSTM_TRY(try_call(ordinal, "an allocation", err));
     SEQLSTM_TRY(forbid("an allocation", err));
     const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
     void *pointer =
@@ -593,10 +605,11 @@ seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void
     return SEQLSTM_OK;
 }
 
-void gpu_release(int32_t, uint32_t kind, void *pointer)
+void gpu_release(int32_t ordinal, uint32_t kind, void *pointer)
 {
     if (!pointer)
         return;
+    current = ordinal;
     forbid("a release", nullptr);
     if (kind == SEQLSTM_MEMORY_DEVICE) {
         memory.release(pointer);
@@ -616,7 +629,7 @@ seqlstm_status gpu_memory_in_use(int32_t, uint64_t *out_bytes, seqlstm_error *)
 seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void *to, const void *from, uint64_t bytes,
                         seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a copy", err));
+    SEQLSTM_TRY(try_call(ordinal, "a copy", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     if (direction != SEQLSTM_COPY_WITHIN)
@@ -648,7 +661,7 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
 seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t peer, const void *from, uint64_t bytes,
                              seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a copy between devices", err));
+    SEQLSTM_TRY(try_call(ordinal, "a copy between devices", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     SEQLSTM_TRY(forbid("a copy between devices", err));
@@ -665,9 +678,9 @@ seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t pe
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
+seqlstm_status gpu_fill(int32_t ordinal, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a fill", err));
+    SEQLSTM_TRY(try_call(ordinal, "a fill", err));
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     static_cast<stream *>(native)->give(
         "fill",
@@ -681,25 +694,26 @@ seqlstm_status gpu_fill(int32_t, void *native, void *to, uint32_t value, uint64_
 
 seqlstm_status gpu_stream_create(int32_t ordinal, void **out_stream, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a stream", err));
+    SEQLSTM_TRY(try_call(ordinal, "a stream", err));
     alive++;
     *out_stream = new stream(ordinal);
     return SEQLSTM_OK;
 }
 
-void gpu_stream_destroy(int32_t, void *native)
+void gpu_stream_destroy(int32_t ordinal, void *native)
 {
     if (!native)
         return;
+    current = ordinal;
     static_cast<stream *>(native)->wait();
     write_counts(static_cast<stream *>(native)->started);
     delete static_cast<stream *>(native);
     alive--;
 }
 
-seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
+seqlstm_status gpu_stream_synchronize(int32_t ordinal, void *native, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("waiting for a stream", err));
+    SEQLSTM_TRY(try_call(ordinal, "waiting for a stream", err));
     SEQLSTM_TRY(forbid("waiting for a stream", err));
     static_cast<stream *>(native)->started.waits++;
     static_cast<stream *>(native)->wait();
@@ -708,7 +722,7 @@ seqlstm_status gpu_stream_synchronize(int32_t, void *native, seqlstm_error *err)
 
 seqlstm_status gpu_event_create(int32_t ordinal, void **out_event, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("an event", err));
+    SEQLSTM_TRY(try_call(ordinal, "an event", err));
     alive++;
     *out_event = new event{ordinal, nullptr, nullptr};
     return SEQLSTM_OK;
@@ -720,9 +734,9 @@ void gpu_event_destroy(int32_t, void *native)
     delete static_cast<event *>(native);
 }
 
-seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *err)
+seqlstm_status gpu_event_record(int32_t ordinal, void *native, void *on, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("an event", err));
+    SEQLSTM_TRY(try_call(ordinal, "an event", err));
     SEQLSTM_TRY(forbid("an event", err));
     event *e = static_cast<event *>(native);
     if (e->device != static_cast<stream *>(on)->device)
@@ -738,9 +752,9 @@ seqlstm_status gpu_event_record(int32_t, void *native, void *on, seqlstm_error *
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_event_wait(int32_t, void *native, void *waiting, seqlstm_error *err)
+seqlstm_status gpu_event_wait(int32_t ordinal, void *native, void *waiting, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("waiting for an event", err));
+    SEQLSTM_TRY(try_call(ordinal, "waiting for an event", err));
     SEQLSTM_TRY(forbid("waiting for an event", err));
     const std::shared_ptr<moment> last = static_cast<event *>(native)->last;
     if (last)
@@ -754,9 +768,9 @@ seqlstm_status gpu_event_wait(int32_t, void *native, void *waiting, seqlstm_erro
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
+seqlstm_status gpu_event_synchronize(int32_t ordinal, void *native, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("waiting for an event", err));
+    SEQLSTM_TRY(try_call(ordinal, "waiting for an event", err));
     const event *e = static_cast<event *>(native);
     SEQLSTM_TRY(forbid("waiting for an event", err));
     if (!e->last)
@@ -765,9 +779,9 @@ seqlstm_status gpu_event_synchronize(int32_t, void *native, seqlstm_error *err)
     return get_failure(e->on, err);
 }
 
-seqlstm_status gpu_event_query(int32_t, void *native, bool *out_happened, seqlstm_error *err)
+seqlstm_status gpu_event_query(int32_t ordinal, void *native, bool *out_happened, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a question", err));
+    SEQLSTM_TRY(try_call(ordinal, "a question", err));
     const event *e = static_cast<event *>(native);
     *out_happened = true;
     if (!e->last)
@@ -797,9 +811,9 @@ bool gpu_is_capturing(int32_t, void *native)
     return capturing && capturing == native;
 }
 
-seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
+seqlstm_status gpu_capture_begin(int32_t ordinal, void *native, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("a capture", err));
+    SEQLSTM_TRY(try_call(ordinal, "a capture", err));
     stream *s = static_cast<stream *>(native);
     SEQLSTM_TRY(get_failure(s, err));
     SEQLSTM_TRY(forbid("another capture", err));
@@ -810,7 +824,7 @@ seqlstm_status gpu_capture_begin(int32_t, void *native, seqlstm_error *err)
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlstm_error *err)
+seqlstm_status gpu_capture_end(int32_t ordinal, void *native, void **out_capture, seqlstm_error *err)
 {
     stream *s = static_cast<stream *>(native);
     std::lock_guard<std::mutex> guard(s->lock);
@@ -822,16 +836,16 @@ seqlstm_status gpu_capture_end(int32_t, void *native, void **out_capture, seqlst
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the capture is spoilt");
     }
     capturing = nullptr;
-    SEQLSTM_TRY(try_call("the end of a capture", err));
+    SEQLSTM_TRY(try_call(ordinal, "the end of a capture", err));
     alive++;
     write_nodes(*made);
     *out_capture = new graph(std::move(made));
     return SEQLSTM_OK;
 }
 
-seqlstm_status gpu_capture_launch(int32_t, void *native_graph, void *native, seqlstm_error *err)
+seqlstm_status gpu_capture_launch(int32_t ordinal, void *native_graph, void *native, seqlstm_error *err)
 {
-    SEQLSTM_TRY(try_call("the launch of a capture", err));
+    SEQLSTM_TRY(try_call(ordinal, "the launch of a capture", err));
     SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
     const graph list = *static_cast<graph *>(native_graph);
     static_cast<stream *>(native)->spent += model.node * (double)list->size();

@@ -93,6 +93,8 @@ API cudnnStatus_t cudnnCreate(cudnnHandle_t *handle)
         return say(CUDNN_STATUS_INTERNAL_ERROR, "a handle cannot be made while a stream is captured");
     *handle = calloc(1, sizeof **handle);
     handles += *handle != NULL;
+    if (*handle != NULL)
+        (*handle)->device = emulated_get_device(NULL);
     return *handle != NULL ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
@@ -110,7 +112,8 @@ API cudnnStatus_t cudnnSetStream(cudnnHandle_t handle, cudaStream_t stream)
 {
     if (stream != NULL) /* otherwise the caller does not look */
         MAY_FAIL();
-    NEED(handle != NULL, "no handle");
+    NEED(handle != NULL && (stream == NULL || emulated_get_device(stream) == handle->device),
+         "no handle, or one of another device");
     handle->stream = stream;
     return CUDNN_STATUS_SUCCESS;
 }
@@ -425,6 +428,7 @@ static cudnnStatus_t start(const struct arguments *a, const struct fake_run *giv
 {
     size_t work, reserve;
     NEED(a->handle != NULL && a->handle->stream != NULL, "no handle, or none with a stream");
+    NEED(a->handle->device == emulated_get_device(NULL), "the device of the handle is not the current one");
     NEED(a->rnn != NULL && a->rnn->set, "no network");
     NEED(a->x != NULL && a->x->set && a->y != NULL && a->y->set, "no descriptor of x or y");
     NEED(a->device_lengths == NULL, "devSeqLengths is NULL since 8.9.1");

@@ -32,6 +32,7 @@
 #include <cudnn.h>
 
 struct cudnnContext {
+    int device; /* which was current */
     void *stream;
 };
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call of CUDA that cuda-generic makes fails in its turn: the backend says so, and what it has begun leaves
- * nothing. The same call, repeated, computes what it would have computed.
+/* Operations of cuda-generic from their creation to their end. Each call of CUDA fails in its turn: the backend says
+ * so, and what it has begun leaves nothing. The same call, repeated, computes what it would have computed. Those of two
+ * devices take turns.
  *
- *   test_generic_failures PLUGIN.so [LIBCUBLASLT.so] */
+ *   test_generic_lives PLUGIN.so [LIBCUBLASLT.so] */
 #include "generic_fixture.h"
+
+#include <stdlib.h>
 
 #include <seqlstm/philox.h>
 
@@ -21,6 +24,7 @@ struct row {
 
 struct life {
     struct seqlstm_instance *instance;
+    uint32_t device;
     struct seqlstm_queue queue;
     struct seqlstm_op *op;
     struct seqlstm_binding *binding;
@@ -35,9 +39,9 @@ struct results {
 static void *allocate(const struct life *l, uint64_t bytes)
 {
     void *block = NULL;
-    assert_int_equal(table->memory->allocate(l->instance, 0, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, NULL),
+    assert_int_equal(table->memory->allocate(l->instance, l->device, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, NULL),
                      SEQLSTM_OK);
-    assert_int_equal(table->memory->fill(l->instance, 0, l->queue.native_stream, block, 0, bytes + 256, NULL),
+    assert_int_equal(table->memory->fill(l->instance, l->device, l->queue.native_stream, block, 0, bytes + 256, NULL),
                      SEQLSTM_OK);
     return block;
 }
@@ -54,7 +58,7 @@ static void make_slots(struct life *l, const union seqlstm_any_desc *d)
         l->slots[k] = absent ? NULL : allocate(l, BYTES);
         l->grads[k] = absent ? NULL : allocate(l, BYTES);
         for (int of_grads = 0; !absent && of_grads < 2; of_grads++)
-            assert_int_equal(table->memory->copy(l->instance, 0, l->queue.native_stream, SEQLSTM_COPY_TO_DEVICE,
+            assert_int_equal(table->memory->copy(l->instance, l->device, l->queue.native_stream, SEQLSTM_COPY_TO_DEVICE,
                                                  of_grads ? l->grads[k] : l->slots[k], values, BYTES, &err),
                              SEQLSTM_OK);
     }
@@ -84,13 +88,13 @@ static seqlstm_status run_step(struct life *l, const union seqlstm_any_desc *d, 
                                               .step = &block};
     switch (step) {
     case CREATE:
-        return table->op_create(l->instance, 0, &d->head, variant, &l->op, err);
+        return table->op_create(l->instance, l->device, &d->head, variant, &l->op, err);
     case BIND:
         return table->op_bind(l->op, &l->queue, &bind, &l->binding, err);
     case PACK:
         return l->packed == NULL ? SEQLSTM_OK : table->weights_pack(l->op, &l->queue, l->slots, l->packed, &block, err);
     case WAIT:
-        return table->streams->synchronize(l->instance, 0, l->queue.native_stream, err);
+        return table->streams->synchronize(l->instance, l->device, l->queue.native_stream, err);
     default:
         return (step - CALLS) % 2 == 0 ? table->forward(l->binding, &l->queue, &forward, err)
                                        : table->backward(l->binding, &l->queue, &backward, err);
@@ -113,10 +117,19 @@ static void take_results(const struct life *l, struct results *out)
     memset(out, 0, sizeof *out);
     for (int k = 0; k < SLOTS; k++)
         for (int of_grads = 0; l->slots[k] != NULL && of_grads < 2; of_grads++)
-            assert_int_equal(table->memory->copy(l->instance, 0, l->queue.native_stream, SEQLSTM_COPY_TO_HOST,
+            assert_int_equal(table->memory->copy(l->instance, l->device, l->queue.native_stream, SEQLSTM_COPY_TO_HOST,
                                                  of_grads ? out->grads[k] : out->slots[k],
                                                  of_grads ? l->grads[k] : l->slots[k], sizeof out->slots[k], &err),
                              SEQLSTM_OK);
+}
+
+static void begin_life(struct life *l, struct seqlstm_instance *instance, uint32_t device,
+                       const union seqlstm_any_desc *d)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    *l = (struct life){.instance = instance, .device = device, .queue = {.struct_size = sizeof l->queue, .members = 1}};
+    assert_int_equal(table->streams->create(l->instance, l->device, &l->queue.native_stream, &err), SEQLSTM_OK);
+    make_slots(l, d);
 }
 
 static void end_life(struct life *l)
@@ -125,27 +138,30 @@ static void end_life(struct life *l)
     table->binding_destroy(l->binding);
     table->op_destroy(l->op);
     for (int k = 0; k < 3; k++)
-        table->memory->release(l->instance, 0, SEQLSTM_MEMORY_DEVICE, spaces[k]);
+        table->memory->release(l->instance, l->device, SEQLSTM_MEMORY_DEVICE, spaces[k]);
     for (int k = 0; k < SLOTS; k++) {
-        table->memory->release(l->instance, 0, SEQLSTM_MEMORY_DEVICE, l->slots[k]);
-        table->memory->release(l->instance, 0, SEQLSTM_MEMORY_DEVICE, l->grads[k]);
+        table->memory->release(l->instance, l->device, SEQLSTM_MEMORY_DEVICE, l->slots[k]);
+        table->memory->release(l->instance, l->device, SEQLSTM_MEMORY_DEVICE, l->grads[k]);
     }
-    table->streams->destroy(l->instance, 0, l->queue.native_stream);
-    table->close(l->instance);
+    table->streams->destroy(l->instance, l->device, l->queue.native_stream);
+}
+
+static struct seqlstm_instance *open_usual(void)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    return cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
 }
 
 /* The n-th call of CUDA fails; 0: none does. Returns false if there are fewer. */
 static bool live(const struct row *row, const union seqlstm_any_desc *d, int n, struct results *out)
 {
-    struct life l = {.queue = {.struct_size = sizeof l.queue, .members = 1}};
+    struct life l;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const int alive = emulated_count_alive();
     const int64_t blocks = host.memory.live_blocks;
     const size_t bytes = emulated_count_memory();
     bool failed = false;
-    l.instance = cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
-    assert_int_equal(table->streams->create(l.instance, 0, &l.queue.native_stream, &err), SEQLSTM_OK);
-    make_slots(&l, d);
+    begin_life(&l, open_usual(), 0, d);
     emulated_fail_at(n);
     const int last = CALLS + 2 * row->rounds;
     for (int k = 0; k <= last; k++) {
@@ -169,6 +185,7 @@ static bool live(const struct row *row, const union seqlstm_any_desc *d, int n, 
         fail_msg("%s, call %d: no call of the backend says that it failed", row->variant, n);
     take_results(&l, out);
     end_life(&l);
+    table->close(l.instance);
     if (emulated_count_alive() != alive || host.memory.live_blocks != blocks || emulated_count_memory() != bytes)
         fail_msg("%s, call %d: %d streams, events or captures, %d blocks and %lld bytes are left", row->variant, n,
                  emulated_count_alive() - alive, (int)(host.memory.live_blocks - blocks),
@@ -176,24 +193,37 @@ static bool live(const struct row *row, const union seqlstm_any_desc *d, int n, 
     return told;
 }
 
+static const struct row rows[] = {{"kernels", 0, 1},    {"cublaslt", 0, 1},   {"small", 8, 2},
+                                  {"step_graph", 8, 2}, {"cluster_4", 66, 1}, {"resident", 66, 1}};
+
+static bool exists(const struct row *row)
+{
+    return cublaslt != NULL || strcmp(row->variant, "cublaslt") != 0;
+}
+
+static union seqlstm_any_desc describe(const struct row *row)
+{
+    union seqlstm_any_desc d =
+        row->hidden > 0 ? make_layer(TRAINING, row->hidden, SEQLSTM_DTYPE_FLOAT32) : make_dense(TRAINING);
+    if (row->hidden > 0) {
+        d.recurrent.options |=
+            SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_INITIAL_STATE | SEQLSTM_BIT_RECURRENT_FINAL_STATE;
+        d.recurrent.weight_drop = 0.25f;
+    }
+    return d;
+}
+
+static struct results wanted, got;
+
 static void what_fails_says_so_and_leaves_nothing(void **state)
 {
-    static const struct row rows[] = {{"kernels", 0, 1},    {"cublaslt", 0, 1},   {"small", 8, 2},
-                                      {"step_graph", 8, 2}, {"cluster_4", 66, 1}, {"resident", 66, 1}};
-    static struct results wanted, got;
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
-        if (cublaslt == NULL && strcmp(rows[k].variant, "cublaslt") == 0)
-            continue;
-        union seqlstm_any_desc d =
-            rows[k].hidden > 0 ? make_layer(TRAINING, rows[k].hidden, SEQLSTM_DTYPE_FLOAT32) : make_dense(TRAINING);
-        if (rows[k].hidden > 0) {
-            d.recurrent.options |= SEQLSTM_BIT_RECURRENT_USE_BIAS | SEQLSTM_BIT_RECURRENT_INITIAL_STATE |
-                                   SEQLSTM_BIT_RECURRENT_FINAL_STATE;
-            d.recurrent.weight_drop = 0.25f;
-        }
-        assert_false(live(&rows[k], &d, 0, &wanted));
+        const union seqlstm_any_desc d = describe(&rows[k]);
         int n = 1;
+        if (!exists(&rows[k]))
+            continue;
+        assert_false(live(&rows[k], &d, 0, &wanted));
         for (; live(&rows[k], &d, n, &got); n++)
             if (memcmp(&got, &wanted, sizeof got) != 0)
                 fail_msg("%s, call %d: other results", rows[k].variant, n);
@@ -201,10 +231,46 @@ static void what_fails_says_so_and_leaves_nothing(void **state)
     }
 }
 
+/* Each call is one for the other device than the call before. */
+static void devices_take_turns(void **state)
+{
+    (void)state;
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        const union seqlstm_any_desc d = describe(&rows[r]);
+        struct life lives[2];
+        if (!exists(&rows[r]))
+            continue;
+        assert_false(live(&rows[r], &d, 0, &wanted));
+        setenv("SEQLSTM_EMULATED_DEVICES", "2", 1);
+        struct seqlstm_instance *instance = open_usual();
+        unsetenv("SEQLSTM_EMULATED_DEVICES");
+        for (uint32_t device = 0; device < 2; device++)
+            begin_life(&lives[device], instance, device, &d);
+        const int last = CALLS + 2 * rows[r].rounds;
+        for (int k = 0; k <= last; k++)
+            for (int device = 1; device >= 0; device--) {
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                if (run_step(&lives[device], &d, rows[r].variant, k < last ? k : WAIT, &err) != SEQLSTM_OK)
+                    fail_msg("%s, device %d, step %d: %s", rows[r].variant, device, k, err.message);
+                if (k == CREATE)
+                    make_spaces(&lives[device]);
+            }
+        for (int device = 0; device < 2; device++) {
+            take_results(&lives[device], &got);
+            if (memcmp(&got, &wanted, sizeof got) != 0)
+                fail_msg("%s, device %d: other results", rows[r].variant, device);
+        }
+        for (int device = 1; device >= 0; device--)
+            end_life(&lives[device]);
+        table->close(instance);
+    }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fails_says_so_and_leaves_nothing),
+        cmocka_unit_test(devices_take_turns),
     };
     return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Each call of CUDA and each of cuDNN that cuda-cudnn makes fails in its turn: the backend says so, and what it has
- * begun leaves nothing. The same call, repeated, computes what it would have computed.
+/* Operations of cuda-cudnn from their creation to their end. Each call of CUDA and each of cuDNN fails in its turn: the
+ * backend says so, and what it has begun leaves nothing. The same call, repeated, computes what it would have computed.
+ * Those of two devices take turns.
  *
- *   test_cudnn_failures PLUGIN.so LIBCUDNN.so */
+ *   test_cudnn_lives PLUGIN.so LIBCUDNN.so */
 #include "cudnn_fixture.h"
 
 #include <seqlstm/philox.h>
@@ -18,6 +19,7 @@ static struct source {
     int (*disarm)(void);
 } sources[] = {{emulated_fail_at, emulated_disarm}, {NULL, NULL}};
 static int (*count_library)(void);
+static uint32_t device; /* of what is made, run and released */
 
 static void find_library(void)
 {
@@ -43,13 +45,14 @@ struct results {
 static void *allocate(uint64_t bytes, const void *values)
 {
     void *block = NULL;
-    assert_int_equal(table->memory->allocate(instance, 0, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, NULL),
+    assert_int_equal(table->memory->allocate(instance, device, SEQLSTM_MEMORY_DEVICE, bytes + 256, &block, NULL),
                      SEQLSTM_OK);
-    assert_int_equal(table->memory->fill(instance, 0, queue.native_stream, block, 0, bytes + 256, NULL), SEQLSTM_OK);
+    assert_int_equal(table->memory->fill(instance, device, queue.native_stream, block, 0, bytes + 256, NULL),
+                     SEQLSTM_OK);
     if (values != NULL)
-        assert_int_equal(
-            table->memory->copy(instance, 0, queue.native_stream, SEQLSTM_COPY_TO_DEVICE, block, values, bytes, NULL),
-            SEQLSTM_OK);
+        assert_int_equal(table->memory->copy(instance, device, queue.native_stream, SEQLSTM_COPY_TO_DEVICE, block,
+                                             values, bytes, NULL),
+                         SEQLSTM_OK);
     return block;
 }
 
@@ -73,10 +76,10 @@ static void clear_results(const struct call *c)
                         SEQLSTM_SLOT_RECURRENT_PARAM(2, 0, SEQLSTM_PARAM_W_X),
                         SEQLSTM_SLOT_RECURRENT_PARAM(2, 1, SEQLSTM_PARAM_BIAS)};
     for (size_t k = 0; k < sizeof made / sizeof *made; k++)
-        assert_int_equal(
-            table->memory->fill(instance, 0, queue.native_stream, c->grads[made[k]], 0, FLOATS * sizeof(float), NULL),
-            SEQLSTM_OK);
-    assert_int_equal(table->memory->fill(instance, 0, queue.native_stream, c->slots[SEQLSTM_SLOT_RECURRENT_Y], 0,
+        assert_int_equal(table->memory->fill(instance, device, queue.native_stream, c->grads[made[k]], 0,
+                                             FLOATS * sizeof(float), NULL),
+                         SEQLSTM_OK);
+    assert_int_equal(table->memory->fill(instance, device, queue.native_stream, c->slots[SEQLSTM_SLOT_RECURRENT_Y], 0,
                                          FLOATS * sizeof(float), NULL),
                      SEQLSTM_OK);
 }
@@ -84,7 +87,7 @@ static void clear_results(const struct call *c)
 static void release_all(void **blocks, int count)
 {
     for (int k = 0; k < count; k++)
-        table->memory->release(instance, 0, SEQLSTM_MEMORY_DEVICE, blocks[k]);
+        table->memory->release(instance, device, SEQLSTM_MEMORY_DEVICE, blocks[k]);
 }
 
 static void make_spaces(struct call *c)
@@ -106,7 +109,7 @@ static seqlstm_status run_step(struct call *c, const char *variant, int step, st
     d.cell_clip = 2;
     switch (step) {
     case CREATE:
-        return table->op_create(instance, 0, &d.head, variant, &c->op, err);
+        return table->op_create(instance, device, &d.head, variant, &c->op, err);
     case BIND:
         return table->op_bind(c->op, &queue, &bind, &c->binding, err);
     case PACK:
@@ -116,7 +119,7 @@ static seqlstm_status run_step(struct call *c, const char *variant, int step, st
     case BACKWARD:
         return backward(c, err);
     default:
-        return table->streams->synchronize(instance, 0, queue.native_stream, err);
+        return table->streams->synchronize(instance, device, queue.native_stream, err);
     }
 }
 
@@ -124,10 +127,18 @@ static void take_results(const struct call *c, struct results *out)
 {
     for (int k = 0; k < SLOTS; k++)
         for (int of_grads = 0; of_grads < 2; of_grads++)
-            assert_int_equal(table->memory->copy(instance, 0, queue.native_stream, SEQLSTM_COPY_TO_HOST,
+            assert_int_equal(table->memory->copy(instance, device, queue.native_stream, SEQLSTM_COPY_TO_HOST,
                                                  of_grads ? out->grads[k] : out->slots[k],
                                                  of_grads ? c->grads[k] : c->slots[k], sizeof out->slots[k], NULL),
                              SEQLSTM_OK);
+}
+
+static void end_life(const struct call *c)
+{
+    void *spaces[] = {c->workspace, c->reserve, c->packed};
+    table->binding_destroy(c->binding);
+    table->op_destroy(c->op);
+    release_all(spaces, 3);
 }
 
 static bool is_expected(seqlstm_status status, const struct seqlstm_error *err)
@@ -176,10 +187,7 @@ static bool live(const struct source *source, const struct call *slots, const ch
     if (told && !failed)
         fail_msg("%s, call %d: no call of the backend says that it failed", variant, n);
     take_results(&c, out);
-    void *spaces[] = {c.workspace, c.reserve, c.packed};
-    table->binding_destroy(c.binding);
-    table->op_destroy(c.op);
-    release_all(spaces, 3);
+    end_life(&c);
     table->close(instance);
     instance = usual;
     if (emulated_count_alive() != alive || count_library() != of_library || host.memory.live_blocks != blocks ||
@@ -216,10 +224,70 @@ static void what_fails_says_so_and_leaves_nothing(void **state)
     release_all(slots.grads, SLOTS);
 }
 
+/* Each call is one for the other device than the call before. A handle that the one device has left is not for the
+ * other one. */
+static void devices_take_turns(void **state)
+{
+    static const char *const variants[] = {"standard", "persist_dynamic", "small_h+standard_layers"};
+    static struct results wanted, got;
+    const struct seqlstm_setting settings[] = {{"library", library}};
+    struct seqlstm_instance *const usual = instance;
+    const struct seqlstm_queue usual_queue = queue;
+    (void)state;
+    setenv("FAKE_CUDNN_RESERVE", "shared", 1);
+    for (int v = 0; v < 3; v++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct call slots = {0}, calls[2];
+        struct seqlstm_queue queues[2];
+        make_slots(&slots);
+        assert_false(live(&sources[0], &slots, variants[v], 0, &wanted));
+        release_all(slots.slots, SLOTS);
+        release_all(slots.grads, SLOTS);
+        setenv("SEQLSTM_EMULATED_DEVICES", "2", 1);
+        assert_int_equal(table->open(&host.services, settings, 1, &instance, &err), SEQLSTM_OK);
+        unsetenv("SEQLSTM_EMULATED_DEVICES");
+        for (device = 0; device < 2; device++) {
+            queues[device] = usual_queue;
+            assert_int_equal(table->streams->create(instance, device, &queues[device].native_stream, &err), SEQLSTM_OK);
+            queue = queues[device];
+            calls[device] = (struct call){0};
+            make_slots(&calls[device]);
+            clear_results(&calls[device]);
+        }
+        for (int step = 0; step < ENDS; step++)
+            for (device = 0; device < 2; device++) {
+                queue = queues[device];
+                if (run_step(&calls[device], variants[v], step, &err) != SEQLSTM_OK)
+                    fail_msg("%s, device %u, step %d: %s", variants[v], device, step, err.message);
+                if (step == CREATE)
+                    make_spaces(&calls[device]);
+            }
+        for (device = 0; device < 2; device++) {
+            queue = queues[device];
+            take_results(&calls[device], &got);
+            if (memcmp(&got, &wanted, sizeof got) != 0)
+                fail_msg("%s, device %u: other results", variants[v], device);
+        }
+        for (device = 0; device < 2; device++) {
+            queue = queues[device];
+            end_life(&calls[device]);
+            release_all(calls[device].slots, SLOTS);
+            release_all(calls[device].grads, SLOTS);
+            table->streams->destroy(instance, device, queue.native_stream);
+        }
+        table->close(instance);
+        instance = usual;
+        queue = usual_queue;
+        device = 0;
+    }
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fails_says_so_and_leaves_nothing),
+        cmocka_unit_test(devices_take_turns),
     };
     return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }
