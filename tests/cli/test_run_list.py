@@ -108,6 +108,9 @@ def test_sorts(t):
     expect(names(t.run('runs', '--sort', '-test.loss', '--json')) == ['a/10', 'a/2', 'b/1'], 'downwards, too')
     expect(names(t.run('runs', '--sort', '-train.loss', '--json')) == ['b/1', 'a/10', 'a/2'], 'downwards')
     expect(names(t.run('runs', '--sort', 'name', '--json')) == ['a/2', 'a/10', 'b/1'], 'numbers by value')
+    for key, expected in {'epochs': ['a/10', 'a/2', 'b/1'], '-epochs': ['a/2', 'b/1', 'a/10'],
+                          '-train.epochs': ['a/2', 'a/10', 'b/1']}.items():
+        expect(names(t.run('runs', '--sort', key, '--json')) == expected, 'equals stay in the order of their names')
     wanted = ('runs', '--where', 'model[0].units>1', '--columns', 'model[0].units,train.optimizer.learning_rate', '--json')
     shown, moved = ({run['name']: list(run['columns'].values()) for run in t.run(*wanted, *more).json['runs']}
                     for more in ((), ('--sort', '-train.loss')))

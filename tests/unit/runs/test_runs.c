@@ -268,6 +268,38 @@ static void test_the_end_of_a_long_log(void **state)
     sl_buf_deinit(&log);
 }
 
+/* A summary has any number of metrics: as many as there is room for are read, the first of them. */
+static void test_more_metrics_than_there_is_room_for(void **state)
+{
+    enum { MOST = 256 };
+    (void)state;
+    for (int more = -1; more <= 3; more++) {
+        struct sl_arena own;
+        struct sl_buf summary = {0};
+        struct sl_run_facts facts;
+        char name[32], path[64];
+        sl_buf_append_text(&summary, "{\"end\": \"epochs\", \"metrics\": {\"train\": {");
+        for (int k = 0; k < MOST + more; k++)
+            sl_buf_printf(&summary, "%s\"m%d\": %d", k > 0 ? ", " : "", k, k + 1);
+        sl_buf_append_text(&summary, "}, \"valid\": {\"loss\": 7}}}");
+        snprintf(name, sizeof name, "many-%d", more + 1);
+        snprintf(path, sizeof path, "%s/config.yaml", name);
+        put(path, "seed: 1\n");
+        snprintf(path, sizeof path, "%s/summary.json", name);
+        put(path, sl_buf_text(&summary));
+        sl_arena_init(&own);
+        assert_true(sl_run_facts_read(&own, scratch_path(name), name, &facts));
+        assert_int_equal(facts.metric_count, MOST);
+        for (int k = 0; k < MOST + (more < 0 ? more : 0); k++) {
+            snprintf(name, sizeof name, "m%d", k);
+            assert_true(sl_run_facts_find_metric(&facts, "train", name) == k + 1);
+        }
+        assert_true(isnan(sl_run_facts_find_metric(&facts, "valid", "loss")) == (more >= 0));
+        sl_arena_deinit(&own);
+        sl_buf_deinit(&summary);
+    }
+}
+
 static void test_links_and_pipes_are_not_read(void **state)
 {
     struct sl_arena own;
@@ -573,6 +605,7 @@ int main(void)
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_a_page_of_most_runs),
         cmocka_unit_test(test_the_end_of_a_long_log),
+        cmocka_unit_test(test_more_metrics_than_there_is_room_for),
         cmocka_unit_test(test_links_and_pipes_are_not_read),
         cmocka_unit_test(test_names_that_mean_a_run),
         cmocka_unit_test(test_counts_of_zero),

@@ -10,9 +10,11 @@
 #define SL_TESTS_TRAIN_FAKE_H
 
 #include <math.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/system/interrupt.h"
 #include "data/batch/batcher.h"
 #include "data/batch/prefetch.h"
 #include "data/dataset/state.h"
@@ -208,11 +210,13 @@ struct sl_exec {
     float output[FAKE_SEQUENCES * FAKE_STEPS];
     float state[FAKE_SEQUENCES];
     int runs;
-    int fail_at;        /* the n-th run fails, as if the process were gone; 0: never */
-    int poison_at;      /* the n-th run has a loss of NaN, ... */
-    double poison;      /* ... or with this added to it; 0: NaN */
-    int poison_grad_at; /* its gradient is infinite */
-    int poison_count;   /* for so many runs from then on */
+    int fail_at;                    /* the n-th run fails, as if the process were gone; 0: never */
+    int stop_at;                    /* in the n-th run the user stops the training ... */
+    struct sl_interrupt *interrupt; /* ... by this */
+    int poison_at;                  /* the n-th run has a loss of NaN, ... */
+    double poison;                  /* ... or with this added to it; 0: NaN */
+    int poison_grad_at;             /* its gradient is infinite */
+    int poison_count;               /* for so many runs from then on */
     double last_normaliser;
     int accumulated;
     uint64_t last_update;
@@ -304,6 +308,8 @@ WEAK seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *bat
     exec->runs++;
     if (exec->fail_at > 0 && exec->runs == exec->fail_at)
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "run %d failed on purpose", exec->runs);
+    if (exec->stop_at > 0 && exec->runs == exec->stop_at)
+        atomic_store(&exec->interrupt->stop, 15);
     struct sl_params *params = exec->params;
     if (!batch->carry_state)
         sl_exec_reset_state(exec);

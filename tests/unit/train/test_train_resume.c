@@ -191,6 +191,32 @@ static void interrupted_at_every_update(void **state)
     outcome_free(&want);
 }
 
+/* Stopped in a batch of a validation, while the averages stand in place of the weights: they are put back, and the
+ * validation is made up for. */
+static void interrupted_in_every_validation(void **state)
+{
+    (void)state;
+    struct outcome want = run_undisturbed("within-want");
+    for (int at = 1; at <= 21; at++) {
+        char name[64];
+        struct sl_train_result result;
+        snprintf(name, sizeof name, "within-%d", at);
+        struct world *world = world_create(name);
+        world->evaluate.stop_at = at;
+        world->evaluate.interrupt = &world->interrupt;
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+        assert_int_equal(result.end, SL_END_INTERRUPTED);
+        free(world);
+        world = world_create(name);
+        assert_int_equal(world_run(world, &result, NULL), SEQLSTM_OK);
+        struct outcome got = outcome_of(world, &result);
+        assert_same(&got, &want);
+        outcome_free(&got);
+        free(world);
+    }
+    outcome_free(&want);
+}
+
 /* Stopped after every single update; after the last one before its validation. */
 static void interrupted_all_the_way(void **state)
 {
@@ -551,6 +577,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_runs_are_one),
         cmocka_unit_test(interrupted_at_every_update),
+        cmocka_unit_test(interrupted_in_every_validation),
         cmocka_unit_test(interrupted_all_the_way),
         cmocka_unit_test(other_options_are_resumed),
         cmocka_unit_test(dead_at_every_run),

@@ -319,6 +319,8 @@ static void speeds_of_a_resumed_run_are_its_own(void **state)
     sl_trainer_destroy(trainer);
     assert_int_equal(result.made, 7);
     assert_in_range(world->steps, 3, 4);
+    ASSERT_NEAR(result.spent_seconds, 7, 1e-9);
+    ASSERT_NEAR(result.validation_seconds, 9, 1e-9);
     free(world);
 }
 
