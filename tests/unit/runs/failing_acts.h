@@ -25,16 +25,17 @@
 
 /* ---- models ----------------------------------------------------------------------------------------------------- */
 
-#define LINES                                                                                                          \
+#define LINES(batching)                                                                                                \
     "seqlstm: 1\nname: m\nseed: 3\ndata:\n  type: lines\n  label: first\n  train: {file: lines.txt}\n"                 \
     "  valid: {file: others.txt}\n  test: {file: others.txt}\n  tokenizer: {type: whitespace, specials: [unk]}\n"      \
-    "  batch_size: 2\nbackends: [reference]\ndispatch: {policy: order}\noutput: {tensorboard: true}\n"
+    "  batch_size: 2\n" batching "backends: [reference]\ndispatch: {policy: order}\noutput: {tensorboard: true}\n"
 #define CLASSES(train, vectors)                                                                                        \
-    LINES "model:\n  - {type: embedding, dim: 3" vectors "}\n  - {type: lstm, units: 4, name: reader}\n"               \
-          "  - {type: output, activation: softmax}\n"                                                                  \
-          "train: {epochs: 2, metrics: [loss, accuracy], class_weight: balanced, validate: {metrics: [loss]}, "        \
-          "ema: {decay: 0.5}, early_stopping: {patience: 5, restore_best: true}, "                                     \
-          "checkpoint: {every: 1e, keep_last: 1, keep_best: 1}" train "}\n"
+    LINES("")                                                                                                          \
+    "model:\n  - {type: embedding, dim: 3" vectors "}\n  - {type: lstm, units: 4, name: reader}\n"                     \
+    "  - {type: output, activation: softmax}\n"                                                                        \
+    "train: {epochs: 2, metrics: [loss, accuracy], class_weight: balanced, validate: {metrics: [loss]}, "              \
+    "ema: {decay: 0.5}, early_stopping: {patience: 5, restore_best: true}, "                                           \
+    "checkpoint: {every: 1e, keep_last: 1, keep_best: 1}" train "}\n"
 #define TEXTS                                                                                                          \
     "seqlstm: 1\nname: m\nseed: 3\ndata:\n  type: text\n  train: {file: lines.txt}\n  tokenizer: {type: whitespace}\n" \
     "  batching: {unit: stream, bptt: 3}\n  batch_size: 2\nmodel:\n  - {type: embedding, dim: 3}\n"                    \

@@ -46,6 +46,18 @@ static seqlstm_status train_classes(struct opened_run *run, double *out)
     return train(run, CLASSES("", ", weights: some.vec"), out);
 }
 
+/* The edges follow from what steps cost, so that the result is not the same each time. */
+static seqlstm_status train_by_buckets(struct opened_run *run, double *out)
+{
+    double loss;
+    *out = 1;
+    return train(
+        run,
+        LINES("  batching: {bucketing: auto}\n") "model:\n  - {type: embedding, dim: 3}\n  - {type: gru, units: 4}\n"
+                                                 "  - {type: output, activation: softmax}\ntrain: {updates: 2}\n",
+        &loss);
+}
+
 static seqlstm_status train_from_another(struct opened_run *run, double *out)
 {
     return train(run, CLASSES(", init_from: classes", ""), out);
@@ -352,6 +364,7 @@ static seqlstm_status train_there(struct opened_run *run, double *out)
 
 static const struct act acts[] = {
     {"training of classes", train_classes, true},
+    {"training by buckets", train_by_buckets, false},
     {"training from another run", train_from_another, false},
     {"training of texts", train_texts, true},
     {"training of a table", train_table, false},
