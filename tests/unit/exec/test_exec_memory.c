@@ -290,13 +290,76 @@ static void a_step_without_memory_says_so(void **state)
     }
 }
 
+static struct sl_batch *make_sequences(const int32_t *of, int64_t count)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_batch_shape shape = {.sequences = count,
+                                         .lengths = of,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .input_features = 1,
+                                         .input_on_steps = true,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .target_features = 1,
+                                         .target_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    return batch;
+}
+
+/* Where every place has held a small shape, one that needs more room fails; the next small one takes its place. */
+static void a_shape_without_memory_leaves_its_place(void **state)
+{
+    (void)state;
+    enum { MANY = 40, SMALL = SL_SHAPES_BOUND + 1 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_data_facts facts = facts_of(&models[0]);
+    struct sl_batch *small[SMALL];
+    struct sl_memory memory;
+    struct world w;
+    int32_t of[MANY];
+    facts.envelope = (struct sl_envelope){.sequences = MANY, .steps = MANY, .rows = 3 * MANY};
+    world_states = 3;
+    open_world(&w, models[0].data, models[0].layers, &facts, true);
+    for (int32_t k = 0; k < SMALL; k++) {
+        const int32_t length = k + 1;
+        small[k] = make_sequences(&length, 1);
+    }
+    for (int k = 0; k < MANY; k++)
+        of[k] = 3;
+    struct sl_batch *big = make_sequences(of, MANY);
+    sl_memory_init(&memory);
+    int n = 1, failures = 0;
+    for (bool failed = true; failed; n++) {
+        struct left left;
+        struct sl_exec *exec = create(&w, &memory);
+        for (int k = 0; k < SL_SHAPES_BOUND; k++)
+            run_small(exec, small[k]);
+        draw_again(&w);
+        oom_fail_at(n);
+        const seqlstm_status status = make_step(exec, big, 1, &left, &err);
+        failed = oom_disarm();
+        if (status != SEQLSTM_OK) {
+            expect_no_memory(status, &err, "a big shape", n);
+            run_small(exec, small[SMALL - 1]);
+            failures++;
+        }
+        ok(make_step(exec, big, 1, &left, &err), &err);
+        sl_exec_destroy(exec);
+        assert_int_equal(memory.live_blocks, 0);
+    }
+    assert_true(failures > 3);
+    for (int k = 0; k < SMALL; k++)
+        sl_batch_destroy(small[k]);
+    sl_batch_destroy(big);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_graph_without_memory_says_so),
-        cmocka_unit_test(parameters_without_memory_say_so),
-        cmocka_unit_test(an_executor_without_memory_says_so),
-        cmocka_unit_test(a_step_without_memory_says_so),
+        cmocka_unit_test(a_graph_without_memory_says_so),          cmocka_unit_test(parameters_without_memory_say_so),
+        cmocka_unit_test(an_executor_without_memory_says_so),      cmocka_unit_test(a_step_without_memory_says_so),
+        cmocka_unit_test(a_shape_without_memory_leaves_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
