@@ -2,6 +2,8 @@
 /* When a training step is captured, which capture is launched, and what is left of one that failed. */
 #include "frame_world.h"
 
+#include "exec/update/vectors.h"
+
 static int grads_brought, updates_brought, updates_noted;
 
 seqlstm_status __wrap_sl_params_provide(struct sl_params *params, int32_t place, enum sl_param_part part, int64_t begin,
@@ -31,6 +33,49 @@ void __wrap_sl_exec_note_update(struct sl_exec *exec)
 {
     (void)exec;
     updates_noted++;
+}
+
+static int bound; /* that are there */
+
+const struct seqlstm_backend *__wrap_sl_backend_get_table(const struct sl_backend *opened);
+seqlstm_status __wrap_sl_plugin_bind(const struct seqlstm_backend *table, const struct seqlstm_op *op,
+                                     struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                                     struct seqlstm_binding **out_binding, struct seqlstm_error *err);
+void __wrap_sl_plugin_destroy_binding(const struct seqlstm_backend *table, struct seqlstm_binding *binding);
+seqlstm_status __wrap_sl_plugin_forward(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
+                                        struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                                        struct seqlstm_error *err);
+
+const struct seqlstm_backend *__wrap_sl_backend_get_table(const struct sl_backend *opened)
+{
+    (void)opened;
+    return &backend;
+}
+
+seqlstm_status __wrap_sl_plugin_bind(const struct seqlstm_backend *table, const struct seqlstm_op *op,
+                                     struct seqlstm_queue *queue, const struct seqlstm_bind *bind,
+                                     struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+{
+    (void)table, (void)op, (void)queue, (void)bind, (void)err;
+    bound++;
+    *out_binding = malloc(1);
+    return SEQLSTM_OK;
+}
+
+void __wrap_sl_plugin_destroy_binding(const struct seqlstm_backend *table, struct seqlstm_binding *binding)
+{
+    (void)table;
+    bound--;
+    free(binding);
+}
+
+seqlstm_status __wrap_sl_plugin_forward(const struct seqlstm_backend *table, struct seqlstm_binding *binding,
+                                        struct seqlstm_queue *queue, const struct seqlstm_forward *args,
+                                        struct seqlstm_error *err)
+{
+    (void)table, (void)queue, (void)args, (void)err;
+    assert_non_null(binding);
+    return SEQLSTM_OK;
 }
 
 /* A step leaves the sums on the device. */
@@ -207,6 +252,55 @@ static void a_capture_fails_at_any_place(void **state)
     assert_int_equal(failed, 6);  /* copy, sent, wait, begun, launch, ended */
 }
 
+/* Two sizes, the first of them twice. */
+static seqlstm_status add_vectors(struct sl_exec *exec, const struct sl_exec_step *step, struct seqlstm_error *err)
+{
+    static const int64_t sizes[] = {16, 48, 16};
+    void *slots[1] = {exec};
+    (void)step;
+    for (size_t k = 0; exec->capturing && k < sizeof sizes / sizeof *sizes; k++)
+        SEQLSTM_TRY(sl_exec_run_vector_part(exec, 0, slots, 1, sizes[k], err));
+    return SEQLSTM_OK;
+}
+
+/* One for each size, which go with the capture, whether it was made, made anew for another scale of the loss, or
+ * refused. */
+static void bindings_of_vectors_go_with_their_capture(void **state)
+{
+    (void)state;
+    static const union seqlstm_any_desc desc = {.vector = {.head = {.op = SEQLSTM_OP_VECTOR}}};
+    static struct sl_vector_call vector = {.desc = &desc};
+    static int32_t places[] = {1};
+    const struct sl_exec_update update = {.count = 1};
+    const struct sl_exec_step step = {.update = &update};
+    bool whole = false;
+    for (int number = -1; !whole; number++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_exec_capture *capture = NULL;
+        open_world();
+        w.plan.vectors = &vector;
+        w.plan.vector_count = 1;
+        w.exec.vector_places = places;
+        w.exec.captures_update = w.exec.scales_factors = true;
+        ok(sl_exec_prepare_capture(&w.exec, &step, add_vectors, &capture, &err), &err);
+        fails_at = number;
+        ok(sl_exec_prepare_capture(&w.exec, &step, add_vectors, &capture, &err), &err);
+        whole = fails_at >= 0;
+        fails_at = -1;
+        assert_int_equal(capture != NULL, whole || number < 0);
+        assert_true(bound <= 2);
+        if (capture) {
+            assert_int_equal(bound, 2);
+            w.exec.step.loss_scale = 8;
+            ok(sl_exec_prepare_capture(&w.exec, &step, add_vectors, &capture, &err), &err);
+            assert_int_equal(w.exec.captures.captured, 2);
+            assert_int_equal(bound, 2);
+        }
+        close_world();
+        assert_int_equal(bound, 0);
+    }
+}
+
 /* Afterwards the calls of other steps are not in the frame. */
 static void a_step_in_a_frame_ends_with_it(void **state)
 {
@@ -302,6 +396,7 @@ int main(void)
         cmocka_unit_test(captured_factors_follow_the_scale_of_the_loss),
         cmocka_unit_test(a_capture_that_failed_leaves_nothing),
         cmocka_unit_test(a_capture_fails_at_any_place),
+        cmocka_unit_test(bindings_of_vectors_go_with_their_capture),
         cmocka_unit_test(a_step_in_a_frame_ends_with_it),
         cmocka_unit_test(a_launch_counts_as_its_calls),
         cmocka_unit_test(steps_may_be_started_ahead),
