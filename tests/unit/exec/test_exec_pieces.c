@@ -63,6 +63,10 @@ static const struct model_case cases
                "{type: lstm, units: 4, return_sequences: true}, {type: gru, units: 4}, {type: dense, units: 3}"),
           LAST("pool",
                "{type: lstm, units: 4, return_sequences: true}, {type: pool, mode: mean}, {type: dense, units: 3}"),
+          VALUES("states of another kind", /* which reads h alone: no gradient comes to c */
+                 "{type: lstm, name: a, units: 3, return_sequences: true},"
+                 " {type: gru, units: 3, initial_state: {from: a, bridge: dense}, return_sequences: true},"
+                 " {type: dense, units: 3}"),
           TOKENS("tied output", data_tokens,
                  "{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, layers: 2, return_sequences: true},"
                  " {type: output, tie: emb, activation: softmax}") ", task: tag}"},
