@@ -163,5 +163,5 @@ static void commands_leave_no_block(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(commands_leave_no_block)};
-    return cmocka_run_group_tests(tests, make_files, scratch_remove);
+    return cmocka_run_group_tests(tests, make_files, scratch_clear);
 }

@@ -7,21 +7,22 @@
 
 #define TEXT_DATA(more) "type: text, train: {file: train.txt}, batch_size: 2, " more
 
+static struct sl_buf joined;
+
 /* The tokens of a text, joined by '|'. */
 static const char *cut(enum sl_tokenizer_type type, const char *text)
 {
-    static struct sl_buf out;
     struct sl_token_cursor cursor;
     const char *token;
     size_t bytes;
-    sl_buf_truncate(&out, 0);
+    sl_buf_truncate(&joined, 0);
     sl_token_cursor_init(&cursor, type, text, strlen(text));
     for (int i = 0; sl_token_cursor_next(&cursor, &token, &bytes); i++) {
         if (i > 0)
-            sl_buf_append_char(&out, '|');
-        sl_buf_append(&out, token, bytes);
+            sl_buf_append_char(&joined, '|');
+        sl_buf_append(&joined, token, bytes);
     }
-    return sl_buf_text(&out);
+    return sl_buf_text(&joined);
 }
 
 static void test_tokenizers(void **state)
@@ -34,6 +35,7 @@ static void test_tokenizers(void **state)
     assert_string_equal(cut(SL_TOKENIZER_WORD, "'well-known' end."), "'|well-known|'|end|.");
     assert_string_equal(cut(SL_TOKENIZER_WORD, "1,000 a,b \xC3\xA9t\xC3\xA9."), "1,000|a|,|b|\xC3\xA9t\xC3\xA9|.");
     assert_string_equal(cut(SL_TOKENIZER_WORD, "..."), ".|.|.");
+    sl_buf_deinit(&joined);
 }
 
 static void test_lower(void **state)

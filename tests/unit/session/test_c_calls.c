@@ -552,5 +552,5 @@ static void runs_are_opened(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_kind_of_model), cmocka_unit_test(runs_are_opened)};
-    return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
+    return cmocka_run_group_tests(tests, scratch_make, scratch_clear);
 }

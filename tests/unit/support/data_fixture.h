@@ -16,6 +16,7 @@
 
 #include "descriptors.h"
 #include "npy_fixture.h"
+#include "oom.h"
 #include "temporary.h"
 #include "base/value/buf.h"
 #include "data/batch/batcher.h"
@@ -49,6 +50,7 @@ static inline int data_setup(void **state)
         strcpy(data_folder, "/dev/shm/seqlstm-data-XXXXXX");
     else
         temporary_template(data_folder, "data");
+    oom_watch();
     return mkdtemp(data_folder) ? 0 : -1;
 }
 
@@ -61,7 +63,7 @@ static inline int data_teardown(void **state)
         print_error("%d file descriptors were left open\n", descriptors_count() - data_descriptors);
         return -1;
     }
-    return system(command);
+    return system(command) == 0 ? oom_end() : -1;
 }
 
 static inline void data_write_bytes(const char *name, const void *bytes, size_t count)

@@ -227,6 +227,16 @@ int oom_unwatch(char *where, size_t where_bytes)
     return watched_count;
 }
 
+int oom_end(void)
+{
+    char where[256] = "";
+    const int blocks = oom_unwatch(where, sizeof where);
+    if (blocks > 0)
+        fprintf(stderr, "%d block%s of memory %s left, the first of %s\n", blocks, blocks == 1 ? "" : "s",
+                blocks == 1 ? "is" : "are", where);
+    return blocks > 0 ? -1 : 0;
+}
+
 /* ---- the functions ---------------------------------------------------------------------------------------------- */
 
 static bool io_now(void)

@@ -42,6 +42,9 @@ void oom_watch(void);
  * goes to `where` (NULL: nowhere). A block that a library frees counts as there. */
 int oom_unwatch(char *where, size_t where_bytes);
 
+/* For the teardown of a group whose setup has called oom_watch: -1, and a word about it, if a block is left. */
+int oom_end(void);
+
 /* The same for write, pwrite, fsync and rename together: the n-th returns -1 with errno `error_number`. With
  * `bytes` >= 0 a failing write first writes that many bytes, as a full disk does. */
 void io_fail_at(int n, int error_number, int bytes);

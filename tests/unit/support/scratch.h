@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of the test program's own, made before its first test and removed behind its last:
+/* A folder of the test program's own, made before its first test and removed behind its last; no block of memory may be
+ * left then:
  *
  *   cmocka_run_group_tests(tests, scratch_make, scratch_remove)
  */
@@ -12,20 +13,33 @@
 
 #include "temporary.h"
 
+/* Of oom.h; a test with an allocator of its own is without them. */
+void oom_watch(void) __attribute__((weak));
+int oom_end(void) __attribute__((weak));
+
 static char scratch_folder[TEMPORARY_BYTES];
 
 static inline int scratch_make(void **state)
 {
     (void)state;
+    if (oom_watch)
+        oom_watch();
     return mkdtemp(temporary_template(scratch_folder, "unit")) ? 0 : -1;
 }
 
-static inline int scratch_remove(void **state)
+/* For tests after which blocks stay, such as notes about files that are mapped for good. */
+static inline int scratch_clear(void **state)
 {
     (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", scratch_folder);
     return system(command) == 0 ? 0 : -1;
+}
+
+static inline int scratch_remove(void **state)
+{
+    const int cleared = scratch_clear(state);
+    return oom_end && oom_end() != 0 ? -1 : cleared;
 }
 
 /* Valid until the next call. */
