@@ -17,9 +17,10 @@ static int reads; /* of the clock, by a note */
 
 static int64_t read_clock(void *context)
 {
+    const int64_t read = now;
     (void)context;
-    now += reads++ == 1 ? NOTE_NS : 0;
-    return now;
+    now += reads++ == 0 ? NOTE_NS : 0;
+    return read;
 }
 
 static void make_update(struct sl_recorder *recorder, int64_t ns, int64_t rows)
