@@ -159,6 +159,8 @@ static double hash_file(const char *name)
     return (double)(sum >> 16);
 }
 
+static struct opened_run *performing;
+
 static bool perform(const struct act *act, seqlstm_status *out_status, double *out, struct seqlstm_error *err)
 {
     struct opened_run run = {.err = SEQLSTM_ERROR_INIT};
@@ -166,6 +168,7 @@ static bool perform(const struct act *act, seqlstm_status *out_status, double *o
     char where[512] = "";
     *out = 0;
     hashed = NULL;
+    performing = &run;
     oom_watch();
     *out_status = act->run(&run, out);
     const bool failed = failing && failing->disarm();
@@ -184,7 +187,7 @@ static bool perform(const struct act *act, seqlstm_status *out_status, double *o
     return failed;
 }
 
-static void expect_failures(const struct act *act, const struct failing *kind)
+static inline void expect_failures(const struct act *act, const struct failing *kind)
 {
     struct seqlstm_error err;
     seqlstm_status status;
