@@ -26,12 +26,14 @@
 #include "temporary.h"
 
 static char folder[256], path[300];
+static int opened; /* descriptors before a test */
 
 static int make_folder(void **state)
 {
     (void)state;
     assert_non_null(mkdtemp(temporary_template(folder, "costs")));
     snprintf(path, sizeof path, "%s/costs", folder);
+    opened = descriptors_count();
     return 0;
 }
 
@@ -43,6 +45,7 @@ static int remove_folder(void **state)
     unlink(path);
     unlink(lock);
     chmod(folder, 0700);
+    assert_int_equal(descriptors_count(), opened);
     return rmdir(folder);
 }
 
