@@ -5,7 +5,7 @@
 #include "exec_pairs.h"
 
 #include "oom.h"
-#include "registry/watch/running.h"
+#include "passing_backend.h"
 
 enum { TRIES_MOST = 5000, ELEMS_MOST = 1024 };
 
@@ -46,18 +46,7 @@ static const struct sl_plan *searched; /* of the operations that are named */
 static enum sl_plugin_function faulty;
 static int calls_before; /* so many of its calls are right; below 0: one has failed */
 static char blamed[256]; /* what its error must say */
-static int live_bindings;
-static bool reserves; /* each call keeps something from forward to backward */
-static struct {
-    const struct seqlstm_binding *binding;
-    const struct seqlstm_op *op;
-} bound[4096];
-static int bound_count;
-
-static const struct seqlstm_backend *get_right(void)
-{
-    return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
-}
+static bool reserves;    /* each call keeps something from forward to backward */
 
 static const char *find_name(const struct seqlstm_op *op)
 {
@@ -74,93 +63,24 @@ static const char *find_name(const struct seqlstm_op *op)
     return "?";
 }
 
-static seqlstm_status pass(enum sl_plugin_function function, const struct seqlstm_op *op, struct seqlstm_error *err)
+/* The buffers are aligned, whatever sizes were asked for, and in every step of a loop. */
+static seqlstm_status pass(const struct passed *call, struct seqlstm_error *err)
 {
-    if (function != faulty || calls_before-- != 0)
-        return SEQLSTM_OK;
-    snprintf(blamed, sizeof blamed, "%s on reference (%s): on purpose", find_name(op),
-             sl_plugin_function_name(function));
-    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "on purpose");
-}
-
-static const struct seqlstm_op *find_op(const struct seqlstm_binding *binding)
-{
-    int k = bound_count - 1; /* the newest: an address may have been used before */
-    while (k > 0 && bound[k].binding != binding)
-        k--;
-    return bound[k].op;
-}
-
-static seqlstm_status bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *args,
-                           struct seqlstm_binding **out_binding, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(pass(SL_FUNCTION_OP_BIND, op, err));
-    SEQLSTM_TRY(get_right()->op_bind(op, queue, args, out_binding, err));
-    assert_true(bound_count < 4096);
-    bound[bound_count].binding = *out_binding;
-    bound[bound_count++].op = op;
-    live_bindings++;
+    if (call->function == faulty && calls_before-- == 0) {
+        snprintf(blamed, sizeof blamed, "%s on reference (%s): on purpose", find_name(call->op),
+                 sl_plugin_function_name(call->function));
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "on purpose");
+    }
+    assert_int_equal((uintptr_t)call->workspace % SEQLSTM_ALIGNMENT, 0);
+    assert_int_equal((uintptr_t)call->reserve % SEQLSTM_ALIGNMENT, 0);
+    assert_int_equal((uintptr_t)call->packed % SEQLSTM_ALIGNMENT, 0);
     return SEQLSTM_OK;
 }
 
-static void destroy_bound(struct seqlstm_binding *binding)
+static void size(struct seqlstm_sizes *sizes)
 {
-    live_bindings--;
-    get_right()->binding_destroy(binding);
-}
-
-static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
-{
-    const seqlstm_status status = get_right()->op_sizes(op, sizes, err);
-    sizes->packed_bytes = 64;
     if (reserves)
         sizes->reserve_bytes = sizes->reserve_bytes / 64 * 64 + 68;
-    return status;
-}
-
-static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                           const struct seqlstm_step *step, struct seqlstm_error *err)
-{
-    (void)queue, (void)slots, (void)packed, (void)step;
-    return pass(SL_FUNCTION_WEIGHTS_PACK, op, err);
-}
-
-/* Whatever sizes were asked for, and in every step of a loop. */
-static void expect_aligned(const void *workspace, const void *reserve, const void *packed)
-{
-    assert_int_equal((uintptr_t)workspace % SEQLSTM_ALIGNMENT, 0);
-    assert_int_equal((uintptr_t)reserve % SEQLSTM_ALIGNMENT, 0);
-    assert_int_equal((uintptr_t)packed % SEQLSTM_ALIGNMENT, 0);
-}
-
-static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                              const struct seqlstm_forward *args, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(pass(SL_FUNCTION_FORWARD, find_op(binding), err));
-    expect_aligned(args->workspace, args->reserve, args->packed);
-    return get_right()->forward(binding, queue, args, err);
-}
-
-static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                               const struct seqlstm_backward *args, struct seqlstm_error *err)
-{
-    SEQLSTM_TRY(pass(SL_FUNCTION_BACKWARD, find_op(binding), err));
-    expect_aligned(args->workspace, args->reserve, args->packed);
-    return get_right()->backward(binding, queue, args, err);
-}
-
-static const struct seqlstm_backend *query(uint32_t host_minor)
-{
-    static struct seqlstm_backend table;
-    (void)host_minor;
-    table = *get_right();
-    table.op_bind = bind;
-    table.binding_destroy = destroy_bound;
-    table.op_sizes = size;
-    table.weights_pack = pack;
-    table.forward = forward;
-    table.backward = backward;
-    return &table;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -195,8 +115,10 @@ static void open(const struct form *form, const struct sl_exec_stage *stage)
         facts.envelope.source_steps = facts.envelope.source_rows = 0;
     }
     faulty = SL_FUNCTION_NONE;
-    bound_count = 0;
-    world_query = query;
+    passing_count = 0;
+    passing_before = pass;
+    passing_sizes = size;
+    world_query = passing_query;
     world_pieces = form->pieces;
     world_stage = stage ? *stage : (struct sl_exec_stage){0};
     open_world(&w, form->data, form->layers, &facts, true);
@@ -266,7 +188,7 @@ static void each_call_fails_once(const struct form *form, enum way way, enum sl_
         if (memcmp(&left, &expected, sizeof left) != 0)
             fail_msg("%s: another step after call %d of %s failed", form->name, n, sl_plugin_function_name(function));
         close_world(&w);
-        assert_int_equal(live_bindings, 0);
+        assert_int_equal(passing_live, 0);
     }
     assert_true(n > 3);
     sl_batch_destroy(batch);
@@ -335,7 +257,7 @@ static void a_call_of_a_lean_run_fails(void **state)
     sl_plan_destroy(plan);
     sl_graph_destroy(graph);
     close_world(&w);
-    assert_int_equal(live_bindings, 0);
+    assert_int_equal(passing_live, 0);
     sl_batch_destroy(batch);
 }
 

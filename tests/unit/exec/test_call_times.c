@@ -3,7 +3,7 @@
  * the sums of calls and pieces are exact; a profile has each call with its layer, its backend and its rows. */
 #include "base/batch/pieces.h"
 #include "base/system/trace.h"
-#include "exec_world.h"
+#include "passing_backend.h"
 #include "exec/exec_private.h"
 
 int64_t __wrap_sl_clock_ns(void);
@@ -15,7 +15,7 @@ int64_t __wrap_sl_clock_ns(void)
     return now_ns;
 }
 
-enum { B = 4, STEPS = 6, ROWS = 15, FEATURES = 2, CALLS = 8, PIECES = 3, BINDINGS = 256 };
+enum { B = 4, STEPS = 6, ROWS = 15, FEATURES = 2, CALLS = 8, PIECES = 3 };
 
 static const int32_t lengths[B] = {6, 5, 3, 1};
 static const char data[] = "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n";
@@ -31,23 +31,12 @@ static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .o
 /* ---- the backend ------------------------------------------------------------------------------------------------- */
 
 static struct world w;
-static struct {
-    struct seqlstm_binding *binding;
-    const struct seqlstm_op *op;
-    int64_t t0;
-} bound[BINDINGS];
-static int bound_count;
 
 /* What it has taken. */
 static struct {
     int64_t forward[CALLS][STEPS], backward[CALLS][STEPS]; /* by the first step of the binding */
     int64_t packs[CALLS], weights[CALLS];
 } taken;
-
-static const struct seqlstm_backend *get_right(void)
-{
-    return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
-}
 
 static int32_t find_call(const struct seqlstm_op *op)
 {
@@ -66,73 +55,22 @@ static int64_t take(void)
     return ns;
 }
 
-static seqlstm_status bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *args,
-                           struct seqlstm_binding **out_binding, struct seqlstm_error *err)
+static seqlstm_status take_time(const struct passed *call, struct seqlstm_error *err)
 {
-    const seqlstm_status status = get_right()->op_bind(op, queue, args, out_binding, err);
-    assert_true(bound_count < BINDINGS);
-    bound[bound_count].binding = *out_binding;
-    bound[bound_count].op = op;
-    bound[bound_count++].t0 = args->t0;
-    return status;
-}
-
-static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
-{
-    const seqlstm_status status = get_right()->op_sizes(op, sizes, err);
-    sizes->packed_bytes = 64;
-    return status;
-}
-
-static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                           const struct seqlstm_step *step, struct seqlstm_error *err)
-{
-    (void)queue, (void)slots, (void)packed, (void)step, (void)err;
-    taken.packs[find_call(op)] += take();
+    const int32_t c = find_call(call->op);
+    const uint32_t parts = call->parts & ~(uint32_t)SEQLSTM_BIT_BACKWARD_ACCUMULATE;
+    (void)err;
+    if (c < 0)
+        return SEQLSTM_OK;
+    if (call->function == SL_FUNCTION_WEIGHTS_PACK)
+        taken.packs[c] += take();
+    else if (call->function == SL_FUNCTION_FORWARD)
+        taken.forward[c][call->t0] += take();
+    else if (w.graph->pieces > 0 && w.exec->units[c].pieced && parts == SEQLSTM_BIT_BACKWARD_WEIGHTS)
+        taken.weights[c] += take();
+    else if (call->function == SL_FUNCTION_BACKWARD)
+        taken.backward[c][call->t0] += take();
     return SEQLSTM_OK;
-}
-
-/* The newest entry: an address may have been used before. */
-static int find_bound(const struct seqlstm_binding *binding)
-{
-    int k = bound_count - 1;
-    while (bound[k].binding != binding)
-        k--;
-    return k;
-}
-
-static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                              const struct seqlstm_forward *args, struct seqlstm_error *err)
-{
-    const int k = find_bound(binding);
-    const int32_t c = find_call(bound[k].op);
-    if (c >= 0)
-        taken.forward[c][bound[k].t0] += take();
-    return get_right()->forward(binding, queue, args, err);
-}
-
-static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                               const struct seqlstm_backward *args, struct seqlstm_error *err)
-{
-    const int k = find_bound(binding);
-    const int32_t c = find_call(bound[k].op);
-    const uint32_t parts = args->parts & ~(uint32_t)SEQLSTM_BIT_BACKWARD_ACCUMULATE;
-    const bool gathers = w.graph->pieces > 0 && w.exec->units[c].pieced && parts == SEQLSTM_BIT_BACKWARD_WEIGHTS;
-    *(gathers ? &taken.weights[c] : &taken.backward[c][bound[k].t0]) += take();
-    return get_right()->backward(binding, queue, args, err);
-}
-
-static const struct seqlstm_backend *query(uint32_t host_minor)
-{
-    static struct seqlstm_backend table;
-    (void)host_minor;
-    table = *get_right();
-    table.op_bind = bind;
-    table.op_sizes = size;
-    table.weights_pack = pack;
-    table.forward = forward;
-    table.backward = backward;
-    return &table;
 }
 
 /* ---- steps ------------------------------------------------------------------------------------------------------- */
@@ -157,9 +95,10 @@ static struct sl_batch *make_batch(void)
 
 static void open(int32_t pieces)
 {
-    bound_count = 0;
+    passing_count = 0;
     memset(&taken, 0, sizeof taken);
-    world_query = query;
+    passing_before = take_time;
+    world_query = passing_query;
     world_pieces = pieces;
     open_world(&w, data, layers, &facts, false);
     world_pieces = 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backends that fail, or write where they may not: each function of each operation fails once, and each slot of each
  * operation is damaged once. The errors name the operation; what was bound is released, and the next run is right. */
-#include "exec_world.h"
+#include "passing_backend.h"
 
 #include "exec/exec_private.h"
 #include "exec/place/place.h"
@@ -33,46 +33,13 @@ static struct world w;
 static enum sl_plugin_function faulty; /* the function that fails or damages */
 static int calls_before;               /* so many of its calls are right; below 0: it has done it */
 static bool damages;                   /* in place of failing */
-static int live_bindings;
 
-static const struct seqlstm_backend *get_right(void)
+static void size(struct seqlstm_sizes *sizes)
 {
-    return seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR);
-}
-
-static bool is_faulty(enum sl_plugin_function function)
-{
-    return function == faulty && calls_before-- == 0;
-}
-
-static seqlstm_status refuse(struct seqlstm_error *err)
-{
-    SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "on purpose");
-}
-
-static seqlstm_status bind(const struct seqlstm_op *op, struct seqlstm_queue *queue, const struct seqlstm_bind *args,
-                           struct seqlstm_binding **out_binding, struct seqlstm_error *err)
-{
-    if (is_faulty(SL_FUNCTION_OP_BIND))
-        return refuse(err);
-    live_bindings++;
-    return get_right()->op_bind(op, queue, args, out_binding, err);
-}
-
-static void destroy_bound(struct seqlstm_binding *binding)
-{
-    live_bindings -= binding != NULL;
-    get_right()->binding_destroy(binding);
-}
-
-static seqlstm_status size(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
-{
-    const seqlstm_status status = get_right()->op_sizes(op, sizes, err);
     sizes->packed_bytes = PACKED_BYTES;
     assert_true(sizes->workspace_bytes <= WORKSPACE_BYTES && sizes->reserve_bytes <= RESERVE_BYTES);
     sizes->workspace_bytes = WORKSPACE_BYTES;
     sizes->reserve_bytes = sizes->reserve_bytes > 0 ? RESERVE_BYTES : 0;
-    return status;
 }
 
 static const struct sl_plan *packing; /* for several executors; NULL: for one */
@@ -93,72 +60,42 @@ static void expect_params(const struct seqlstm_op *op, void *const *slots)
     assert_true(found > 0);
 }
 
-static seqlstm_status pack(const struct seqlstm_op *op, struct seqlstm_queue *queue, void *const *slots, void *packed,
-                           const struct seqlstm_step *step, struct seqlstm_error *err)
-{
-    (void)queue, (void)step;
-    if (packing)
-        expect_params(op, slots);
-    const bool now = is_faulty(SL_FUNCTION_WEIGHTS_PACK);
-    if (now && damages)
-        ((char *)packed)[PACKED_BYTES] ^= 1;
-    return now && !damages ? refuse(err) : SEQLSTM_OK;
-}
-
 /* What is damaged, of the slots of call `wrong_call`: that slot, behind what it has or its last byte; or what lies
  * behind the workspace, the reserve or a gradient. */
 enum where { BEHIND, WITHIN, WORKSPACE, RESERVE, GRADIENT };
 static enum where where;
 static int32_t wrong_call, wrong_slot;
 
-static void damage(void *const *slots, void *const *grads, void *workspace, void *reserve)
+static void damage(const struct passed *passed)
 {
     const struct sl_call *call = &w.plan->calls[wrong_call];
     const int32_t t = call->node->slots[wrong_slot];
-    char *at = where == WORKSPACE  ? (char *)workspace + call->sizes.workspace_bytes
-               : where == RESERVE  ? (char *)reserve + call->sizes.reserve_bytes
-               : where == GRADIENT ? (char *)grads[wrong_slot] + sl_plan_get_tensor_bytes(w.plan, t)
-               : where == BEHIND   ? (char *)slots[wrong_slot] + sl_plan_get_tensor_bytes(w.plan, t)
-                                   : (char *)slots[wrong_slot] + sl_exec_get_bytes(w.exec, t) - 1;
+    char *at = where == WORKSPACE  ? (char *)passed->workspace + call->sizes.workspace_bytes
+               : where == RESERVE  ? (char *)passed->reserve + call->sizes.reserve_bytes
+               : where == GRADIENT ? (char *)passed->grads[wrong_slot] + sl_plan_get_tensor_bytes(w.plan, t)
+               : where == BEHIND   ? (char *)passed->slots[wrong_slot] + sl_plan_get_tensor_bytes(w.plan, t)
+                                   : (char *)passed->slots[wrong_slot] + sl_exec_get_bytes(w.exec, t) - 1;
     *at ^= 1;
 }
 
-static seqlstm_status forward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                              const struct seqlstm_forward *args, struct seqlstm_error *err)
+static bool is_wrong; /* the call that is passed on */
+
+static seqlstm_status fail_once(const struct passed *call, struct seqlstm_error *err)
 {
-    const bool now = is_faulty(SL_FUNCTION_FORWARD);
-    if (now && !damages)
-        return refuse(err);
-    const seqlstm_status status = get_right()->forward(binding, queue, args, err);
-    if (now)
-        damage(args->slots, NULL, args->workspace, args->reserve);
-    return status;
+    if (packing && call->function == SL_FUNCTION_WEIGHTS_PACK)
+        expect_params(call->op, call->slots);
+    is_wrong = call->function == faulty && calls_before-- == 0;
+    if (is_wrong && !damages)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "on purpose");
+    return SEQLSTM_OK;
 }
 
-static seqlstm_status backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
-                               const struct seqlstm_backward *args, struct seqlstm_error *err)
+static void damage_once(const struct passed *call)
 {
-    const bool now = is_faulty(SL_FUNCTION_BACKWARD);
-    if (now && !damages)
-        return refuse(err);
-    const seqlstm_status status = get_right()->backward(binding, queue, args, err);
-    if (now)
-        damage(args->slots, args->grads, args->workspace, args->reserve);
-    return status;
-}
-
-static const struct seqlstm_backend *query(uint32_t host_minor)
-{
-    static struct seqlstm_backend table;
-    (void)host_minor;
-    table = *get_right();
-    table.op_bind = bind;
-    table.binding_destroy = destroy_bound;
-    table.op_sizes = size;
-    table.weights_pack = pack;
-    table.forward = forward;
-    table.backward = backward;
-    return &table;
+    if (is_wrong && call->function == SL_FUNCTION_WEIGHTS_PACK)
+        ((char *)call->packed)[PACKED_BYTES] ^= 1;
+    else if (is_wrong)
+        damage(call);
 }
 
 /* ---- runs -------------------------------------------------------------------------------------------------------- */
@@ -186,7 +123,11 @@ static struct sl_batch *make_batch(const int32_t *lengths)
 static void open(void)
 {
     faulty = SL_FUNCTION_NONE;
-    world_query = query;
+    passing_count = 0;
+    passing_before = fail_once;
+    passing_after = damage_once;
+    passing_sizes = size;
+    world_query = passing_query;
     open_world(&w, data, layers, &facts, true);
 }
 
@@ -240,7 +181,7 @@ static void note_failures(struct sl_buf *said, const struct sl_batch *batch, enu
                 fail_msg("call %d of %s failed: the next step is another one", n, sl_plugin_function_name(function));
         }
         close_world(&w);
-        assert_int_equal(live_bindings, 0);
+        assert_int_equal(passing_live, 0);
         if (!failed)
             return;
     }
