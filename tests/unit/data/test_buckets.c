@@ -12,6 +12,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "oom.h"
 #include "data/batch/buckets.h"
 
 #define LENGTHS 9
@@ -314,5 +315,5 @@ int main(void)
         cmocka_unit_test(test_tokens_of_pairs),
         cmocka_unit_test(test_neighbours_are_joined),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

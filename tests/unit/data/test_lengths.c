@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "data/dataset/lengths.h"
 
 static int ascending(const void *left, const void *right)
@@ -96,5 +97,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_sorting), cmocka_unit_test(test_what_is_read_off),
                                        cmocka_unit_test(test_ranges)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "oom.h"
 #include "data_fixture.h"
 #include "npy_fixture.h"
 
@@ -230,5 +231,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_random_arrays, data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "data/batch/order.h"
 
 static struct sl_order make(struct sl_order_rule rule)
@@ -156,5 +157,5 @@ int main(void)
         cmocka_unit_test(test_shuffling_is_even),
         cmocka_unit_test(test_segments),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

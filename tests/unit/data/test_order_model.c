@@ -13,6 +13,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "oom.h"
 #include "data/batch/order.h"
 
 enum { CASES = 600, MOST = 40, EDGES = 3 };
@@ -270,5 +271,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random_rules),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

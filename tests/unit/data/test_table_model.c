@@ -4,6 +4,7 @@
  */
 #include <math.h>
 
+#include "oom.h"
 #include "data_fixture.h"
 
 #include <seqlstm/philox.h>
@@ -395,5 +396,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_random_tables, data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Random texts with random options against a plain model: vocabularies, marks, labels, the next token, splits, records
  * that are too long, and streams.
  */
+#include "oom.h"
 #include "data_fixture.h"
 
 #include <seqlstm/philox.h>
@@ -297,5 +298,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_random_texts, data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "base/value/buf.h"
 #include "base/value/hash.h"
 #include "data/text/intern.h"
@@ -248,5 +249,5 @@ int main(void)
         cmocka_unit_test(test_ids_as_text),
         cmocka_unit_test(test_pieces_as_text),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

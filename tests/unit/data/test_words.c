@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "base/value/hash.h"
 #include "data/text/tokenizer.h"
 #include "data/text/word_edges.h"
@@ -200,5 +201,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_no_vectors), cmocka_unit_test(test_vectors),
                                        cmocka_unit_test(test_edges), cmocka_unit_test(test_numbers)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -69,5 +69,5 @@ int main(void)
         cmocka_unit_test(headers_are_read_back),
         cmocka_unit_test(headers_without_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "interop/onnx_cell.h"
 
 /* "Default values are the same as of corresponding ONNX operators", and those for ScaledTanh and Affine, which have
@@ -93,5 +94,5 @@ int main(void)
         cmocka_unit_test(activations_have_their_defaults),
         cmocka_unit_test(gates_are_in_their_order),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "interop/import/onnx_fold.h"
 
 /* Lists end where `rank`, `count` or the product of the shape says. */
@@ -249,5 +250,5 @@ int main(void)
         cmocka_unit_test(slices_walk_as_specified),
         cmocka_unit_test(axes_count_from_both_ends),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

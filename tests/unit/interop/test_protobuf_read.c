@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "interop/protobuf_read.h"
 
 /* One field of each kind; `ends` are the places between two of them. */
@@ -146,5 +147,5 @@ int main(void)
         cmocka_unit_test(test_types_that_are_not_read),
         cmocka_unit_test(test_texts_and_floats),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

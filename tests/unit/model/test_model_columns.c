@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Columns count characters: what is wrong in a line has the same place whatever letters are before it, and carets are
  * below it. */
+#include "oom.h"
 #include "model_fixture.h"
 
 #include <stdio.h>
@@ -106,5 +107,5 @@ int main(void)
         cmocka_unit_test(places_do_not_depend_on_letters),
         cmocka_unit_test(carets_of_long_lines),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

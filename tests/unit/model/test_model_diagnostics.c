@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Diagnostics: order, repetition, pictures of odd lines, JSON. */
+#include "oom.h"
 #include "model_fixture.h"
 
 #include <stdio.h>
@@ -317,5 +318,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_picture_in_color, make, unmake),
         cmocka_unit_test(test_most_keys),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
  * what is said about them. See support/dump_file.h. Of a case whose title begins with `train` only the training is
  * shown, of one that begins with `config` the configuration that a run would keep. In settings.txt `# set KEY=VALUE` is
  * `--set`: what it changes in the model, or what is said. */
+#include "oom.h"
 #include "dump_file.h"
 #include "model_dump.h"
 #include "model_fixture.h"
@@ -107,5 +108,5 @@ int main(void)
         cmocka_unit_test(models_are_as_before),
         cmocka_unit_test(settings_are_as_before),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Whole model files: every one under tests/fixtures/models/bad against the diagnostics beside it, every
  * one under good, and every shipped config, through load, print and load again. With SEQLSTM_UPDATE set
  * the expected diagnostics are written instead of compared. */
+#include "oom.h"
 #include "model_fixture.h"
 
 #include <dirent.h>
@@ -191,5 +192,5 @@ int main(void)
         cmocka_unit_test(test_shipped_configs),
         cmocka_unit_test(test_codes_are_explained),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -379,5 +379,5 @@ int main(void)
         cmocka_unit_test(documents_have_a_most_of_values),
         cmocka_unit_test(a_word_that_cannot_become_a_map_is_left),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

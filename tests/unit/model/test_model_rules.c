@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rules between keys and between layers, each with the neighbours to which it does not apply; of several layers the one
  * that is named. */
+#include "oom.h"
 #include "model_fixture.h"
 #include "temporary.h"
 
@@ -564,5 +565,5 @@ int main(void)
         cmocka_unit_test(texts_are_not_measured_in_training),
         cmocka_unit_test(an_output_is_not_fed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

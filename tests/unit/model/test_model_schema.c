@@ -2,6 +2,7 @@
 /* The option tables against what is made of them: docs/model-file.md holds the tables that they print
  * (SEQLSTM_UPDATE writes them), the JSON Schema is JSON and refers to what exists, synonyms and defaults
  * name what exists. */
+#include "oom.h"
 #include "model_fixture.h"
 
 #include <stdio.h>
@@ -191,5 +192,5 @@ int main(void)
         cmocka_unit_test(test_json_schema),         cmocka_unit_test(test_tables_are_sound),
         cmocka_unit_test(test_synonyms_are_sound),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a loaded model holds: defaults, resolved options, inheritance between splits, inferred tasks,
  * places. */
+#include "oom.h"
 #include "model_fixture.h"
 
 #include <stdio.h>
@@ -500,5 +501,5 @@ int main(void)
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_yaml_1_2_typing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

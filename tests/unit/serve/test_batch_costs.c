@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "serve/compute/runner.h"
 
 /* ---- what batches take ------------------------------------------------------------------------------------- */
@@ -161,5 +162,5 @@ int main(void)
         cmocka_unit_test(texts_and_padded_batches_take_all),
         cmocka_unit_test(an_empty_job_is_begun),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

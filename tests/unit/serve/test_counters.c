@@ -2,6 +2,7 @@
 /* What a server counts, as /metrics shows it: each counter has another number, and each bucket of the histograms.
  * Compared with tests/fixtures/reports/counters.txt; see golden.h.
  */
+#include "oom.h"
 #include "golden.h"
 
 #include "serve/job/counters.h"
@@ -38,5 +39,5 @@ static void every_number_has_its_place(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(every_number_has_its_place)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

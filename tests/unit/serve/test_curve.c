@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "oom.h"
 #include "golden.h"
 #include "ok.h"
 #include "serve/load/curve.h"
@@ -229,5 +230,5 @@ int main(void)
         cmocka_unit_test(a_curve_is_shown_as_a_table_a_page_and_json),
         cmocka_unit_test(a_page_without_an_answer_has_its_axis),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

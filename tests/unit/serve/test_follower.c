@@ -393,5 +393,5 @@ int main(void)
         cmocka_unit_test(another_form_is_refused),           cmocka_unit_test(older_versions_are_four_at_most),
         cmocka_unit_test(without_memory_nothing_is_kept),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

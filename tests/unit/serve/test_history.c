@@ -87,5 +87,5 @@ int main(void)
         cmocka_unit_test(none_of_many_is_lost),
         cmocka_unit_test(a_history_without_memory_says_so),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -13,6 +13,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "oom.h"
 #include "serve/job/queue.h"
 
 enum { MOST = 5, JOBS = 12, OPERATIONS = 20000 };
@@ -245,5 +246,5 @@ int main(void)
         cmocka_unit_test(test_sleepers),
         cmocka_unit_test(test_pile),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "serve/compute/length_window.h"
 #include "serve/job/queue.h"
 
@@ -168,5 +169,5 @@ int main(void)
         cmocka_unit_test(sequences_of_a_request_count_each),
         cmocka_unit_test(workers_that_sleep_get_their_share),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

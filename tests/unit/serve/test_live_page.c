@@ -390,5 +390,5 @@ int main(void)
         cmocka_unit_test(what_a_page_needs_is_there_or_it_does_not_begin),
         cmocka_unit_test(a_folder_without_memory_is_an_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

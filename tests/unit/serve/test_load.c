@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load generator counts as the server does that it asks: what was answered, what was refused, and what was lost. */
+#include "oom.h"
 #include "load_socket.h"
 
 #include <stdlib.h>
@@ -313,5 +314,5 @@ int main(void)
         cmocka_unit_test(requests_that_were_not_sent_are_lost),
         cmocka_unit_test(large_requests_arrive_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The requests of a load, as the server reads them: of which records they are, how long, that they differ, and that
  * their heads and the lengths that are told of them are right. */
+#include "oom.h"
 #include "served_fixture.h"
 
 #include "serve/body/completion_read.h"
@@ -300,5 +301,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_lines_prompts_are_as_long_as_segments, scratch_make, scratch_remove),
         cmocka_unit_test_setup_teardown(values_have_the_columns_of_the_data, scratch_make, scratch_remove),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

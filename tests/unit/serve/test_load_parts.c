@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The load generator against a socket that takes and gives little at a time: requests arrive whole, answers are counted
  * once however they are cut, and requests that wait for a connection are sent in the order in which they were due. */
+#include "oom.h"
 #include "load_socket.h"
 
 #include <netinet/tcp.h>
@@ -178,5 +179,5 @@ int main(void)
         cmocka_unit_test(large_requests_are_sent_whole),
         cmocka_unit_test(requests_are_sent_in_the_order_in_which_they_were_due),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "serve/models.h"
 #include "serve/server.h"
 
@@ -294,5 +295,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(names_and_paths_find_a_model, open_models, close_models),
         cmocka_unit_test_setup_teardown(older_versions_live_as_long_as_they_are_used, open_models, close_models),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -318,5 +318,5 @@ int main(void)
         cmocka_unit_test(what_fails_ends_it),
         cmocka_unit_test(without_memory_nothing_is_measured),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "serve/compute/replies.h"
 #include "serve/job/completion.h"
 
@@ -382,5 +383,5 @@ int main(void)
         cmocka_unit_test(parts_that_are_not_read_end_the_answer),
         cmocka_unit_test(answers_in_binary_say_how_long_their_json_is),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

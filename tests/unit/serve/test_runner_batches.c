@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a runner computes in each batch, and what becomes of its jobs. */
+#include "oom.h"
 #include "runner_fixture.h"
 
 #include <seqlstm/philox.h>
@@ -459,5 +460,5 @@ int main(void)
         cmocka_unit_test(a_job_without_memory_is_refused),
         cmocka_unit_test(a_batch_without_memory_fails_alone),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Texts of a runner: which are written beside each other, what becomes of those that are refused, and what is noted of
  * a batch. The decoder is the test's: a text takes as many tokens as it has letters, and its answer is itself. */
+#include "oom.h"
 #include "runner_fixture.h"
 
 #include "predict/batches.h"
@@ -265,5 +266,5 @@ int main(void)
         cmocka_unit_test(numbers_that_are_none),
         cmocka_unit_test(reproducible_texts_are_written_alone),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The pages of a server about its models and about itself, compared with tests/fixtures/reports/serve_pages.txt (see
  * golden.h); and who may ask it: tokens, and addresses of the own machine. */
+#include "oom.h"
 #include "golden.h"
 
 #include "serve/http/access.h"
@@ -151,5 +152,5 @@ int main(void)
         cmocka_unit_test(tokens_are_compared_as_a_whole),
         cmocka_unit_test(addresses_of_the_own_machine),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

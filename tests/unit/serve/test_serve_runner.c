@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sequences, texts and streams that one worker computes beside each other: each request is answered once, with what it
  * is answered alone, in every way of batching; and what is counted is what was asked for. */
+#include "oom.h"
 #include "served_fixture.h"
 
 #include "serve/body/completion_read.h"
@@ -520,5 +521,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(padding_follows_the_longest, open_letters, close_world),
         cmocka_unit_test_setup_teardown(padding_has_room_of_its_own, open_letters, close_world),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a server knows of a model before the first request: what it reads and gives, in which numbers, whether outputs
  * have names, and its limits. */
+#include "oom.h"
 #include "served_fixture.h"
 
 #include "serve/job/served_model.h"
@@ -253,5 +254,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_limit_they_read_what_they_were_trained_with, scratch_make,
                                         scratch_remove),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

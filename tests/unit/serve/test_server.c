@@ -204,5 +204,5 @@ int main(void)
         cmocka_unit_test(few_may_wait),
         cmocka_unit_test(a_server_begins_as_a_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include "oom.h"
 #include "serve/body/completion_read.h"
 #include "serve/body/infer_read.h"
 #include "serve/follow.h"
@@ -398,5 +399,5 @@ int main(void)
         cmocka_unit_test(every_worker_has_every_model),
         cmocka_unit_test(the_loop_and_what_runs_beside_it),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "ok.h"
 #include "serve/compute/worker.h"
 #include "story.h"
@@ -278,5 +279,5 @@ int main(void)
         cmocka_unit_test(versions_that_are_over_are_let_go),
         cmocka_unit_test(a_runner_that_cannot_be_opened),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -237,6 +237,19 @@ int oom_end(void)
     return blocks > 0 ? -1 : 0;
 }
 
+int oom_group_begin(void **state)
+{
+    (void)state;
+    oom_watch();
+    return 0;
+}
+
+int oom_group_end(void **state)
+{
+    (void)state;
+    return oom_end();
+}
+
 /* ---- the functions ---------------------------------------------------------------------------------------------- */
 
 static bool io_now(void)

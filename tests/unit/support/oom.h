@@ -45,6 +45,10 @@ int oom_unwatch(char *where, size_t where_bytes);
 /* For the teardown of a group whose setup has called oom_watch: -1, and a word about it, if a block is left. */
 int oom_end(void);
 
+/* Setup and teardown of a group that has no others. */
+int oom_group_begin(void **state);
+int oom_group_end(void **state);
+
 /* The same for write, pwrite, fsync and rename together: the n-th returns -1 with errno `error_number`. With
  * `bytes` >= 0 a failing write first writes that many bytes, as a full disk does. */
 void io_fail_at(int n, int error_number, int bytes);
