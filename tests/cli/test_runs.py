@@ -390,6 +390,16 @@ def test_replay(t):
     t.run('plan', 'm.yaml', '--plan', 'plan.json').quiet()
 
 
+def test_backend_of_a_run(t):
+    """What --backend named goes on with the run, though the model lists another."""
+    t.write('m.yaml', TINY + 'backends: [cpu-blas]\n')
+    t.run('run', 'm.yaml', '--out', 'r', '-q', '--backend', 'reference')
+    t.run('resume', 'r', '-q', '--set', 'train.epochs=4')
+    t.run('eval', 'r', '-q')
+    plan = json.loads(t.read('r/plan.json'))
+    expect({layer['backend'] for layer in plan['layers'] + plan['evaluate']['layers']} == {'reference'}, plan)
+
+
 def test_f1(t):
     """Checkpoints keep the counts of classes: an interrupted run reports the same as an uninterrupted one."""
     t.write('m.yaml', CLASSES.replace('[accuracy]', '[accuracy, f1_macro, f1_micro]').replace('epochs: 2', 'updates: 9'))
