@@ -85,6 +85,9 @@ static void memory_of_both_versions(void **state)
     put("sys/fs/cgroup/a/b/memory.max", "1000000\n");
     assert_int_equal(sl_cgroup_find_memory(root), 1000000);
     clear();
+    put("proc/self/cgroup", "7:hugetlb,memory,pids:/x\n0::/\n"); /* neither the first nor the last of its mount */
+    put("sys/fs/cgroup/hugetlb,memory,pids/x/memory.limit_in_bytes", "3000000\n");
+    assert_int_equal(sl_cgroup_find_memory(root), 3000000);
     put("proc/self/cgroup", "7:memory:/box\n4:cpu:/x\n0::/\n");
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n");

@@ -82,7 +82,12 @@ static void a_relative_folder_is_not_followed(void **state)
     }
     assert_int_equal(chdir(before), 0);
     assert_int_equal(unsetenv("SEQLSTM_MODULE_PATH"), 0);
-    expect("good", SEQLSTM_UNAVAILABLE, "there is no module libseqlstm_good.so");
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const void *table;
+    assert_int_equal(sl_module_open("good", symbol, &table, &err), SEQLSTM_UNAVAILABLE);
+    assert_non_null(strstr(err.message, "there is no module libseqlstm_good.so (the last place searched: /"));
+    assert_non_null(strstr(err.message, "/seqlstm/modules/libseqlstm_good.so)"));
+    assert_null(strstr(err.message, "/tests/unit/")); /* beside the program, which comes before */
 }
 
 /* A folder that all may write is no harm above the file's own, if only owners remove what is in it: /tmp. */

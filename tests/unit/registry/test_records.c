@@ -134,6 +134,27 @@ static void named_files_are_there_once(void **state)
     sl_registry_destroy(registry);
 }
 
+/* In the order of their names, not in that of the folder. */
+static void files_of_a_folder_are_sorted(void **state)
+{
+    (void)state;
+    static const char letters[] = "hcpajomekbnidglf";
+    static char many[128];
+    struct sl_buf expected = {0};
+    snprintf(many, sizeof many, "%s", scratch_path("many"));
+    assert_int_equal(mkdir(many, 0755), 0);
+    for (const char *c = letters; *c; c++) {
+        char name[64];
+        snprintf(name, sizeof name, "many/libseqlstm_backend_%c.so", *c);
+        place(NULL, name);
+        sl_buf_printf(&expected, "%s%c refused many", c > letters ? "; " : "", (char)('a' + (c - letters)));
+    }
+    const char *folders[] = {many};
+    struct sl_registry_request request = make_request(folders, 1);
+    expect(&request, sl_buf_text(&expected));
+    sl_buf_deinit(&expected);
+}
+
 /* However many folders have it, and where some of the files are named. */
 static void each_file_of_a_backend_is_there_once(void **state)
 {
@@ -343,6 +364,7 @@ int main(void)
         cmocka_unit_test(reasons_name_the_other_file),    cmocka_unit_test(what_is_required_must_be_there),
         cmocka_unit_test(built_in_backends_are_proposed), cmocka_unit_test(folders_of_the_environment),
         cmocka_unit_test(named_files_are_there_once),     cmocka_unit_test(each_file_of_a_backend_is_there_once),
+        cmocka_unit_test(files_of_a_folder_are_sorted),
     };
     return cmocka_run_group_tests(tests, make_folders, scratch_remove);
 }
