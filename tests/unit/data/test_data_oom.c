@@ -13,6 +13,8 @@
 
 #include "data/batch/prefetch.h"
 #include "data/batch/stats.h"
+#include "data/dataset/fingerprint.h"
+#include "data/table/columns.h"
 
 #include "oom.h"
 
@@ -71,6 +73,17 @@ READ_WRAP(void *, MAP_FAILED, mmap64, (void *at, size_t bytes, int access, int f
 
 /* ---- acts ------------------------------------------------------------------------------------------------------- */
 
+static seqlstm_status read_fingerprints(const struct sl_model *model, struct seqlstm_error *err)
+{
+    struct sl_data_file files[SL_DATA_FILE_COUNT];
+    const int count = sl_source_list_files(&model->data.splits[SL_SPLIT_TRAIN], files);
+    for (int i = 0; i < count; i++) {
+        struct sl_fingerprint found;
+        SEQLSTM_TRY(sl_fingerprint_compute(files[i].path, &found, err));
+    }
+    return SEQLSTM_OK;
+}
+
 /* Opens train and what hangs on it; NO_MEMORY or a whole result. */
 static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_error *err)
 {
@@ -79,9 +92,12 @@ static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_erro
     struct sl_batcher *batcher = NULL;
     struct sl_batch *batch = NULL;
     struct sl_data_stats *stats = NULL;
+    struct sl_columns columns = {0};
     struct sl_buf text = {0};
     struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = 1};
-    seqlstm_status status = sl_dataset_open_train(model, &train, &state, err);
+    seqlstm_status status = read_fingerprints(model, err);
+    if (status == SEQLSTM_OK)
+        status = sl_dataset_open_train(model, &train, &state, err);
     if (status == SEQLSTM_OK)
         status = sl_data_state_write(state, &text, err);
     if (status == SEQLSTM_OK)
@@ -94,6 +110,10 @@ static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_erro
         status = sl_batcher_next(batcher, &batch, err);
     if (status == SEQLSTM_OK)
         status = sl_data_stats_create(train, NULL, &stats, err);
+    if (status == SEQLSTM_OK)
+        status = sl_columns_read(model, model->data.splits[SL_SPLIT_TRAIN].inputs,
+                                 model->data.splits[SL_SPLIT_TRAIN].targets, &columns, err);
+    sl_columns_deinit(&columns);
     sl_data_stats_destroy(stats);
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
@@ -116,7 +136,8 @@ static void check_reads(const struct sl_model *model)
             assert_int_equal(status, SEQLSTM_OK);
             break;
         }
-        if (status != SEQLSTM_IO || !strstr(err.message, strerror(EIO)) || !strstr(err.message, data_folder))
+        if (status != SEQLSTM_IO || err.native_code != EIO || !strstr(err.message, strerror(EIO)) ||
+            !strstr(err.message, data_folder))
             fail_msg("call %d: status %d, %s", n, (int)status, err.message);
         assert_int_equal(descriptors_count(), before);
         assert_true(n < 100);
@@ -225,6 +246,39 @@ static void test_inputs(void **state)
     }
 }
 
+/* Where the tokens of a text cannot be kept, the text itself is read; what was begun is removed. */
+static void test_cached(void **state)
+{
+    (void)state;
+    char cache[160], command[400];
+    data_write("large.txt", "a b\nc\n\nb a d\ne\n");
+    struct sl_model *model = data_model("type: text, train: {file: large.txt}, tokenizer: {type: whitespace}, "
+                                        "batch_size: 2",
+                                        MODEL_LM, "task: language_model");
+    snprintf(cache, sizeof cache, "%s/cache", data_folder);
+    setenv("SEQLSTM_CACHE", cache, 1);
+    setenv("SEQLSTM_CACHE_LEAST", "0", 1);
+    const int before = descriptors_count();
+    bool failed = true;
+    for (int n = 1; failed; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        read_fail_at(n, EIO);
+        const seqlstm_status status = open_all(model, &err);
+        failed = read_disarm();
+        if (status != SEQLSTM_OK &&
+            !(failed && status == SEQLSTM_IO && err.native_code == EIO && strstr(err.message, data_folder)))
+            fail_msg("call %d: status %d, %s", n, (int)status, err.message);
+        assert_int_equal(descriptors_count(), before);
+        snprintf(command, sizeof command, "! ls -R '%s' 2>&1 | grep -q '[.]tmp' && rm -rf '%s'", cache, cache);
+        if (system(command) != 0)
+            fail_msg("call %d leaves a file", n);
+        assert_true(n < 100);
+    }
+    unsetenv("SEQLSTM_CACHE_LEAST");
+    unsetenv("SEQLSTM_CACHE");
+    sl_model_destroy(model);
+}
+
 /* Labels that the training split lacks. */
 static void test_unknown_labels(void **state)
 {
@@ -280,7 +334,7 @@ int main(void)
         cmocka_unit_test(test_text),           cmocka_unit_test(test_tables),
         cmocka_unit_test(test_generators),     cmocka_unit_test(test_npy),
         cmocka_unit_test(test_pairs),          cmocka_unit_test(test_inputs),
-        cmocka_unit_test(test_unknown_labels),
+        cmocka_unit_test(test_unknown_labels), cmocka_unit_test(test_cached),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
