@@ -5,10 +5,19 @@
 
 #include "failing_acts.h"
 
+static int writes_left; /* until a writer of results fails; 0: none does */
+
+static seqlstm_status write_one(struct seqlstm_error *err)
+{
+    if (writes_left > 0 && --writes_left == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "no place for a result");
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status sum_values(void *context, const struct sl_prediction *p, struct seqlstm_error *err)
 {
     double *sum = context;
-    (void)err;
+    SEQLSTM_TRY(write_one(err));
     for (int64_t k = 0; p->values && k < p->rows * p->features; k++)
         *sum += (double)p->values[k] * (double)(p->record + k + 1);
     for (int32_t t = 0; t < p->text_count; t++)
@@ -222,7 +231,7 @@ static seqlstm_status predict_streams(struct opened_run *run, double *out)
 static seqlstm_status sum_text(void *context, const char *text, size_t bytes, struct seqlstm_error *err)
 {
     double *sum = context;
-    (void)err;
+    SEQLSTM_TRY(write_one(err));
     *sum = *sum / 2 + (double)(sl_crc64(0, text, bytes) >> 40);
     return SEQLSTM_OK;
 }

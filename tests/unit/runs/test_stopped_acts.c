@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What sessions do where the user has stopped them before they begin: what takes long ends at once and says so, and all
- * that was opened for it is closed. */
+/* What sessions do where the user has stopped them before they begin, or where the writer of their results fails: they
+ * end at once and say so, and all that was opened is closed. */
 #include "session_acts.h"
 
 static void stop(int n)
@@ -42,10 +42,40 @@ static void long_acts_are_cancelled(void **state)
     }
 }
 
+static void let_writers_fail(int n)
+{
+    writes_left = n;
+}
+
+static bool disarm_writers(void)
+{
+    const bool failed = writes_left == 0;
+    writes_left = 0;
+    return failed;
+}
+
+static bool is_of_the_writer(const struct seqlstm_error *err)
+{
+    return err->code == SEQLSTM_DEVICE &&
+           (strcmp(err->message, "no place for a result") == 0 || strcmp(err->message, "the caller ended it") == 0);
+}
+
+/* Each result of each act. */
+static void what_a_writer_says_ends_the_act(void **state)
+{
+    static const struct failing kind = {let_writers_fail, disarm_writers, is_of_the_writer};
+    (void)state;
+    for (int a = 0; a < ACTS; a++)
+        if (is_long(acts[a].name) || strncmp(acts[a].name, "prediction", 10) == 0 ||
+            strncmp(acts[a].name, "plan", 4) == 0)
+            expect_failures(&acts[a], &kind);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(long_acts_are_cancelled),
+        cmocka_unit_test(what_a_writer_says_ends_the_act),
     };
     return cmocka_run_group_tests(tests, setup, scratch_remove);
 }
