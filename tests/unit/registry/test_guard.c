@@ -20,6 +20,8 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "ok.h"
+#include "registry/record.h"
 #include "registry/watch/fence.h"
 #include "registry/watch/guard.h"
 
@@ -394,13 +396,43 @@ static void changes_are_told_in_full(void **state)
                                   : "changed the limit of the core files (which could not be restored)");
 }
 
+/* When it is loaded: the rest only warns, of everything that it did. */
+static void changes_that_could_make_results_wrong_refuse_a_plugin(void **state)
+{
+    (void)state;
+    const uint32_t refused = SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_LOCALE | SL_CHANGED_HANDLER |
+                             SL_CHANGED_FILE | SL_CHANGED_DESCRIPTOR;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_arena arena;
+    sl_arena_init(&arena);
+    for (uint32_t change = 1; change <= SL_CHANGED_DESCRIPTOR; change *= 2) {
+        struct sl_backend_record record = {.status = SL_BACKEND_OK};
+        ok(sl_record_note_output(&arena, &record, "query", "wrote", &err), &err);
+        ok(sl_record_note_change(&arena, &record, change | SL_CHANGED_MASK, "open", "did that", &err), &err);
+        if (change & refused) {
+            assert_int_equal(record.status, SL_BACKEND_REFUSED);
+            assert_string_equal(record.reason, "its open did that");
+            assert_string_equal(record.warning, "its query wrote");
+        } else {
+            assert_int_equal(record.status, SL_BACKEND_OK);
+            assert_null(record.reason);
+            assert_string_equal(record.warning, "its query wrote; its open did that; seqlstm undid it");
+        }
+    }
+    sl_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_change_is_seen_and_undone), cmocka_unit_test(changes_together_are_all_named),
-        cmocka_unit_test(timers_of_the_program_run_on),   cmocka_unit_test(what_was_so_before_is_no_change),
-        cmocka_unit_test(each_limit_is_watched),          cmocka_unit_test(a_fence_sees_one_byte),
+        cmocka_unit_test(each_change_is_seen_and_undone),
+        cmocka_unit_test(changes_together_are_all_named),
+        cmocka_unit_test(timers_of_the_program_run_on),
+        cmocka_unit_test(what_was_so_before_is_no_change),
+        cmocka_unit_test(each_limit_is_watched),
+        cmocka_unit_test(a_fence_sees_one_byte),
         cmocka_unit_test(changes_are_told_in_full),
+        cmocka_unit_test(changes_that_could_make_results_wrong_refuse_a_plugin),
     };
     const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
     if (descriptors_count() != before)
