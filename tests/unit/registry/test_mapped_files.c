@@ -104,11 +104,45 @@ static void mapped_files_have_their_build_ids(void **state)
     sl_arena_deinit(&arena);
 }
 
+/* The library itself comes first. The dynamic linker is needed by the C library alone, or by two of them: it is there
+ * once. */
+static void what_a_library_needs_is_found_to_the_end(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"libutil.so.1", "libcmocka.so.0"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_backend_file *all, *files;
+    struct sl_arena arena;
+    uint32_t mapped, count;
+    int found = 0;
+    dlopen(names[0], RTLD_NOW);
+    sl_arena_init(&arena);
+    ok(sl_objects_list(&arena, &all, &mapped, &err), &err);
+    for (uint32_t m = 0; m < mapped; m++) {
+        int linkers = 0;
+        if (strcmp(all[m].soname, names[0]) != 0 && strcmp(all[m].soname, names[1]) != 0)
+            continue;
+        ok(sl_objects_find(&arena, all[m].path, &files, &count, &err), &err);
+        assert_true(count >= 3);
+        assert_string_equal(files[0].path, all[m].path);
+        for (uint32_t k = 0; k < count; k++) {
+            linkers += strncmp(files[k].soname, "ld-linux", 8) == 0;
+            for (uint32_t before = 0; before < k; before++)
+                assert_string_not_equal(files[k].path, files[before].path);
+        }
+        assert_int_equal(linkers, 1);
+        found++;
+    }
+    assert_true(found > 0);
+    sl_arena_deinit(&arena);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(libraries_belong_to_the_plugin_that_mapped_them),
         cmocka_unit_test(mapped_files_have_their_build_ids),
+        cmocka_unit_test(what_a_library_needs_is_found_to_the_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
