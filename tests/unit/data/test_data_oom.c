@@ -95,9 +95,7 @@ static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_erro
     struct sl_columns columns = {0};
     struct sl_buf text = {0};
     struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = 1};
-    seqlstm_status status = read_fingerprints(model, err);
-    if (status == SEQLSTM_OK)
-        status = sl_dataset_open_train(model, &train, &state, err);
+    seqlstm_status status = sl_dataset_open_train(model, &train, &state, err);
     if (status == SEQLSTM_OK)
         status = sl_data_state_write(state, &text, err);
     if (status == SEQLSTM_OK)
@@ -113,6 +111,8 @@ static seqlstm_status open_all(const struct sl_model *model, struct seqlstm_erro
     if (status == SEQLSTM_OK)
         status = sl_columns_read(model, model->data.splits[SL_SPLIT_TRAIN].inputs,
                                  model->data.splits[SL_SPLIT_TRAIN].targets, &columns, err);
+    if (status == SEQLSTM_OK)
+        status = read_fingerprints(model, err);
     sl_columns_deinit(&columns);
     sl_data_stats_destroy(stats);
     sl_batch_destroy(batch);
