@@ -204,6 +204,8 @@ static void test_tables(void **state)
     check("type: csv, train: {file: train.csv}, valid: {split: 0.5}, inputs: [a], targets: [b], missing: drop, "
           "batch_size: 2",
           MODEL_DENSE, "loss: mse");
+    check("type: csv, train: {file: train.csv}, inputs: [b], targets: [a], missing: zero, batch_size: 2", MODEL_DENSE,
+          "loss: mse"); /* targets that are filled */
     check("type: csv, train: {file: train.csv}, group: g, inputs: [a], label: g, missing: drop, batch_size: 2",
           MODEL_CLASSIFY_VALUES, "task: classify");
     data_write("train.csv", "g;t;a;b\n1;2020-01;1,5;\n2;2020-01;-9;3\n1;2020-02;4;5\n2;2020-02;6;7\n1;2020-03;1;1\n");

@@ -116,6 +116,27 @@ static struct sl_onnx_constant make(const struct constant *from)
     return made;
 }
 
+/* The node of a case. */
+static bool fold_case(size_t i, struct sl_arena *arena, const struct sl_onnx_constant *const *inputs,
+                      struct sl_onnx_constant *out, int32_t *out_count)
+{
+    const struct attribute *said = &cases[i].attribute;
+    const struct sl_onnx_attribute attribute = {
+        .name = said->name, .i = said->i, .count = said->count, .ints = said->count ? (int64_t *)said->list : NULL};
+    const char *names[] = {"a", "b"};
+    const struct sl_onnx_node node = {.op = cases[i].op,
+                                      .name = "",
+                                      .domain = "",
+                                      .outputs = names,
+                                      .output_count = strcmp(cases[i].op, "Split") == 0 ? 2 : 1,
+                                      .attributes = &attribute,
+                                      .attribute_count = said->name ? 1 : 0};
+    int32_t count = 3;
+    while (count > 0 && inputs[count - 1] == NULL)
+        count--;
+    return sl_onnx_constant_fold(arena, &node, inputs, count, out, 2, out_count);
+}
+
 static void operators_compute_what_they_say(void **state)
 {
     (void)state;
@@ -123,29 +144,17 @@ static void operators_compute_what_they_say(void **state)
         struct sl_arena arena = {0};
         struct sl_onnx_constant in[3], out[2];
         const struct sl_onnx_constant *inputs[3];
-        int32_t count = 0, outputs = 0;
+        int32_t outputs = 0;
         for (int k = 0; k < 3; k++) {
             in[k] = make(&cases[i].in[k]);
             inputs[k] = cases[i].in[k].rank < 0 ? NULL : &in[k];
-            count = inputs[k] ? k + 1 : count;
         }
-        const struct attribute *said = &cases[i].attribute;
-        const struct sl_onnx_attribute attribute = {
-            .name = said->name, .i = said->i, .count = said->count, .ints = said->count ? (int64_t *)said->list : NULL};
-        const char *names[] = {"a", "b"};
-        const struct sl_onnx_node node = {.op = cases[i].op,
-                                          .name = "",
-                                          .domain = "",
-                                          .outputs = names,
-                                          .output_count = strcmp(cases[i].op, "Split") == 0 ? 2 : 1,
-                                          .attributes = &attribute,
-                                          .attribute_count = said->name ? 1 : 0};
         const struct sl_onnx_constant want = make(&cases[i].out);
-        const bool folded = sl_onnx_constant_fold(&arena, &node, inputs, count, out, 2, &outputs);
+        const bool folded = fold_case(i, &arena, inputs, out, &outputs);
         if (folded != (want.rank >= 0))
             fail_msg("case %d, %s: %s", (int)i, cases[i].op, folded ? "computed" : "refused");
         if (folded) {
-            assert_int_equal(outputs, node.output_count);
+            assert_int_equal(outputs, strcmp(cases[i].op, "Split") == 0 ? 2 : 1);
             assert_int_equal(out->rank, want.rank);
             assert_int_equal(out->elems, want.elems);
             for (int32_t d = 0; d < want.rank; d++)
@@ -167,6 +176,68 @@ static bool fold(struct sl_arena *arena, const char *op, const struct sl_onnx_co
     const struct sl_onnx_node node = {.op = op, .name = "", .domain = "", .outputs = names, .output_count = 1};
     int32_t outputs;
     return sl_onnx_constant_fold(arena, &node, inputs, count, out, 1, &outputs);
+}
+
+/* A constant of which only one number is stored, because all are the same, is as good as one with all of them. */
+static void fills_are_like_numbers_that_are_written_out(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int filled = 0; filled < 3; filled++) {
+            struct sl_arena arena = {0};
+            struct sl_onnx_constant in[3], whole[2], made[2];
+            const struct sl_onnx_constant *inputs[3];
+            const int64_t value = cases[i].in[filled].values[0], one[] = {value, -77, -77, -77, -77, -77, -77};
+            int64_t all[12];
+            int32_t outputs;
+            if (cases[i].in[filled].rank < 0)
+                continue;
+            for (int k = 0; k < 12; k++)
+                all[k] = value;
+            for (int k = 0; k < 3; k++) {
+                in[k] = make(&cases[i].in[k]);
+                inputs[k] = cases[i].in[k].rank < 0 ? NULL : &in[k];
+            }
+            in[filled].ints = all;
+            const bool folded = fold_case(i, &arena, inputs, whole, &outputs);
+            in[filled].ints = one;
+            in[filled].is_fill = true;
+            if (fold_case(i, &arena, inputs, made, &outputs) != folded)
+                fail_msg("case %d, %s: %s with a fill", (int)i, cases[i].op, folded ? "refused" : "computed");
+            if (folded) {
+                assert_int_equal(made->rank, whole->rank);
+                assert_int_equal(made->elems, whole->elems);
+                assert_memory_equal(made->shape, whole->shape, (size_t)made->rank * sizeof *made->shape);
+                for (int64_t e = 0; e < made->elems; e++)
+                    if (sl_onnx_constant_get_int(made, e) != sl_onnx_constant_get_int(whole, e))
+                        fail_msg("case %d, %s: element %d is %d, expected %d", (int)i, cases[i].op, (int)e,
+                                 (int)sl_onnx_constant_get_int(made, e), (int)sl_onnx_constant_get_int(whole, e));
+            }
+            sl_arena_deinit(&arena);
+        }
+}
+
+/* Up to 64 indices are gathered one by one. */
+static void few_are_gathered(void **state)
+{
+    enum { MOST = 64 };
+    (void)state;
+    for (int64_t count = MOST - 1; count <= MOST + 1; count++) {
+        struct sl_arena arena = {0};
+        int64_t indices[MOST + 1];
+        const int64_t values[] = {5, 6, 7};
+        for (int64_t k = 0; k < count; k++)
+            indices[k] = k % 3 - (k % 2 ? 3 : 0);
+        const struct sl_onnx_constant data = {.rank = 1, .shape = {3}, .elems = 3, .ints = values};
+        const struct sl_onnx_constant list = {.rank = 1, .shape = {count}, .elems = count, .ints = indices};
+        const struct sl_onnx_constant *const inputs[] = {&data, &list};
+        struct sl_onnx_constant out;
+        assert_int_equal(fold(&arena, "Gather", inputs, 2, &out), count <= MOST);
+        for (int64_t k = 0; k < count && count <= MOST; k++)
+            assert_int_equal(sl_onnx_constant_get_int(&out, k), values[k % 3]);
+        assert_true(count > MOST || out.elems == count);
+        sl_arena_deinit(&arena);
+    }
 }
 
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
@@ -247,6 +318,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(operators_compute_what_they_say),
+        cmocka_unit_test(fills_are_like_numbers_that_are_written_out),
+        cmocka_unit_test(few_are_gathered),
         cmocka_unit_test(slices_walk_as_specified),
         cmocka_unit_test(axes_count_from_both_ends),
     };

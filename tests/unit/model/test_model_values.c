@@ -325,6 +325,12 @@ static void test_feeding(void **state)
          " {type: dense, name: g, units: 4}, {type: gru, name: late, units: 4, return_sequences: true},"
          " {type: dense, units: 4}",
          "r", "g"},
+        {"{type: lstm, name: r, units: 4, return_sequences: true}, {type: attention, name: a, input_feeding: true},"
+         " {type: layer_norm}, {type: activation, name: g, activation: tanh}",
+         "r", "g"},
+        {"{type: lstm, name: r, units: 4, return_sequences: true}, {type: attention, name: a, input_feeding: true},"
+         " {type: activation, activation: tanh}, {type: layer_norm, name: g}",
+         "r", "g"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         char text[2048];
