@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What rounds say of a candidate's time, on a machine with others and without: synthetic times. */
 #include <sched.h>
+#include <math.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -121,14 +122,31 @@ static void preemptions_are_counted(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
 }
 
+/* The quantile of n rounds is one of them: the first for 0, the last for 1, and in between the lower neighbour. */
+static void quantiles_are_rounds(void **state)
+{
+    (void)state;
+    static const double shares[] = {0, 0.25, 0.5, 0.75, 1};
+    for (int n = 1; n <= SL_ROUNDS_MOST; n++) {
+        struct sl_rounds rounds = {0};
+        for (int k = 0; k < n; k++) { /* 0 to n - 1, not in this order */
+            const int place = n % 7 ? k * 7 % n : k;
+            sl_rounds_add(&rounds, 0.25 * place, 0.75 * place, false);
+        }
+        double forward, backward;
+        for (size_t s = 0; s < sizeof shares / sizeof *shares; s++)
+            assert_true(sl_rounds_find(&rounds, shares[s]) == floor(shares[s] * (n - 1)));
+        sl_rounds_get(&rounds, &forward, &backward);
+        assert_true(forward == 0.25 * floor((n - 1) / 4.0) && backward == 0.75 * floor((n - 1) / 4.0));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_quiet_machine),
-        cmocka_unit_test(a_busy_machine),
-        cmocka_unit_test(a_few_disturbed_rounds_do_not_count),
-        cmocka_unit_test(the_quicker_is_found),
-        cmocka_unit_test(preemptions_are_counted),
+        cmocka_unit_test(quantiles_are_rounds), cmocka_unit_test(a_quiet_machine),
+        cmocka_unit_test(a_busy_machine),       cmocka_unit_test(a_few_disturbed_rounds_do_not_count),
+        cmocka_unit_test(the_quicker_is_found), cmocka_unit_test(preemptions_are_counted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@
 #include "exec/params/params.h"
 #include "exec/shape/indices.h"
 #include "ok.h"
+#include "registry_fixture.h"
 
 enum { PARAMS = 4 };
 
@@ -110,9 +111,61 @@ static void rows_have_weights(void **state)
     assert_true(sl_exec_weigh(&exec, &batch) == 2 + 2 + 30 + 30);
 }
 
+static void note(struct sl_params *params, int32_t place, int32_t p)
+{
+    sl_params_note_written(params, place, SL_PART_VALUES, params->views[p].offset_elems, params->views[p].elems);
+}
+
+static void fill(struct sl_params *params, float value)
+{
+    for (int64_t e = 0; e < params->elems; e++)
+        params->values[e] = value;
+}
+
+/* Of three neighbours the host writes some, and the device the others: a copy that goes over several of them, with what
+ * lies in between, takes none that is newer where it goes to. */
+static void copies_go_around_what_is_newer(void **state)
+{
+    (void)state;
+    enum { BETWEEN = 3 };
+    static const int64_t widths[] = {16, 5, 17};
+    static const struct sl_registry_entry entries[] = {{.name = "fake-a"}};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_registry *registry = registry_open(entries, 1);
+    for (int width = 0; width < 3; width++)
+        for (int written = 1; written < 7; written++) {
+            struct sl_param own[BETWEEN] = {{.name = "a", .rows = 1, .columns = 16, .trainable = true},
+                                            {.name = "b", .rows = 1, .columns = widths[width], .trainable = true},
+                                            {.name = "c", .rows = 1, .columns = 4, .trainable = true}};
+            const struct sl_graph three = {.params = own, .param_count = BETWEEN};
+            struct sl_params *params;
+            int32_t place;
+            float *values;
+            ok(sl_params_create(&three, false, 0, NULL, &params, &err), &err);
+            ok(sl_params_find_place(params, sl_registry_get_backend(registry, 0), 0, &place, &err), &err);
+            assert_int_equal(place, 1);
+            fill(params, 1);
+            ok(sl_params_provide(params, place, SL_PART_VALUES, 0, params->elems, &values, &err), &err);
+            fill(params, 2); /* also what the host does not say that it has written */
+            for (int32_t p = 0; p < BETWEEN; p++)
+                note(params, written >> p & 1 ? SL_PLACE_HOST : place, p);
+            ok(sl_params_provide(params, place, SL_PART_VALUES, 0, params->elems, &values, &err), &err);
+            fill(params, 3);
+            for (int32_t p = 0; p < BETWEEN; p++)
+                note(params, place, p);
+            ok(sl_params_pull(params, &err), &err);
+            for (int32_t p = 0; p < BETWEEN; p++)
+                for (int64_t e = 0; e < params->views[p].elems; e++)
+                    assert_true(params->values[params->views[p].offset_elems + e] == (written >> p & 1 ? 2 : 1));
+            sl_params_destroy(params);
+        }
+    sl_registry_destroy(registry);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(copies_go_around_what_is_newer),
         cmocka_unit_test(trained_parameters_come_first),
         cmocka_unit_test(lent_gradients_stay_with_their_owner),
         cmocka_unit_test(rows_have_weights),
