@@ -108,6 +108,14 @@ static void controls_become_escapes(void **state)
     assert_int_equal(sl_printable_copy(small, sizeof small, "abcde\x1b", 6, ""), 5); /* no half of an escape */
     assert_string_equal(small, "abcde");
     assert_int_equal(sl_printable_copy(small, 0, "a", 1, ""), 0);
+    for (size_t capacity = 1; capacity < 12; capacity++) { /* whole escapes and the end, and nothing beyond */
+        char room[16];
+        memset(room, '?', sizeof room);
+        const size_t length = sl_printable_copy(room, capacity, "ab\x1b\n", 4, "");
+        assert_int_equal(length, capacity > 8 ? 8 : capacity > 6 ? 6 : capacity > 2 ? 2 : capacity - 1);
+        assert_memory_equal(room, "ab\\x1b\\n", length);
+        assert_true(room[length] == '\0' && room[length + 1] == '?' && room[capacity] == '?');
+    }
 }
 
 static void bad_utf8_is_found_where_it_is(void **state)
@@ -171,6 +179,11 @@ static void suggests_what_was_meant(void **state)
     assert_null(sl_text_closest("hidden_size", names, n));
     assert_null(sl_text_closest("x", names, n));
     assert_null(sl_text_closest("units", names, 0));
+    static const char *const short_names[] = {"abc", "vwxyz"}; /* as much as a third of the letters may be wrong */
+    assert_string_equal(sl_text_closest("abd", short_names, 2), "abc");
+    assert_string_equal(sl_text_closest("vwxyabz", short_names, 2), "vwxyz");
+    assert_null(sl_text_closest("ad", short_names, 2));
+    assert_null(sl_text_closest("vwxab", short_names, 2));
 }
 
 static void checksum_is_the_standard_one(void **state)
