@@ -24,8 +24,10 @@
 enum { CALLS = 3 };
 
 static struct sl_exec_captures captures;
-static const struct sl_exec_timing timing[CALLS] = {
+static const struct sl_exec_timing computed[CALLS] = {
     {.calls = 1, .rows = 300}, {.calls = 1, .rows = 1234}, {.calls = 1, .rows = 7}};
+static const struct sl_exec_timing nothing[CALLS] = {{.calls = 0}};
+static const struct sl_exec_timing *timing = computed;
 
 const struct sl_exec_timing *__wrap_sl_exec_get_timing(const struct sl_exec *exec, int32_t *out_count);
 const struct sl_exec_captures *__wrap_sl_exec_get_captures(const struct sl_exec *exec);
@@ -180,7 +182,9 @@ static void runs_are_told_as_they_ended(void **state)
     struct sl_run_result again = {.seconds = 2, .train = {.train = METRICS({"loss", 5, NULL})}};
     again.train.progress = (struct sl_progress){.updates = 6, .epochs = 3, .tokens = 1200, .seconds = 55};
     captures = (struct sl_exec_captures){.captured = 0};
+    timing = nothing;
     add_run("evaluated again: what was said of the training stays", SL_PADDING_NONE, false, &again);
+    timing = computed;
     result.examples = NULL;
     result.has_test = result.train.restored = false;
     result.train.end = SL_END_EPOCHS;

@@ -82,15 +82,42 @@ static struct seqlstm_session *train(struct memory *m, const char *run)
 }
 
 struct seen {
+    const char *line; /* of metrics.jsonl: what the next row is read from */
     int rows, valid;
     double last_epoch, metrics[3]; /* of the last validation: loss, mae, rmse */
     char text[65536];
 };
 
+/* The number behind the name in a line. */
+static double find_number(const char *line, const char *name)
+{
+    char key[64];
+    snprintf(key, sizeof key, "\"%s\":", name);
+    const char *found = strstr(line, key);
+    if (!found || found > line + strcspn(line, "\n"))
+        fail_msg("no `%s` in %s", name, line);
+    return strtod(found + strlen(key), NULL);
+}
+
+static void expect_line(const struct seqlstm_metric_row *row, const char *line)
+{
+    char text[128];
+    snprintf(text, sizeof text, "\"split\":\"%s\",\"span\":\"%s\"", row->split, row->interval);
+    const char *found = strstr(line, text);
+    assert_true(found && found < line + strcspn(line, "\n"));
+    assert_true(row->update == (int64_t)find_number(line, "update") && row->epoch == find_number(line, "epoch") &&
+                row->seconds == find_number(line, "seconds"));
+    assert_true(row->metric_count >= 3);
+    for (int32_t k = 0; k < row->metric_count; k++)
+        assert_true(row->metrics[k].value == find_number(line, row->metrics[k].name));
+}
+
 static seqlstm_status see_row(void *context, const struct seqlstm_metric_row *row)
 {
     struct seen *seen = context;
     assert_true(row->struct_size == sizeof *row && row->update > 0 && row->seconds >= 0);
+    expect_line(row, seen->line);
+    seen->line = strchr(seen->line, '\n') + 1;
     seen->rows++;
     seen->last_epoch = row->epoch;
     if (strcmp(row->split, "valid") == 0) {
@@ -128,7 +155,15 @@ static void memory_trains_and_metrics_are_read(void **state)
     static struct seen seen;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_session *session = train(&m, "memory");
+    char log[8192] = "", path[300];
+    snprintf(path, sizeof path, "%s/metrics.jsonl", m.folder);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_in_range(fread(log, 1, sizeof log - 1, file), 1, sizeof log - 2);
+    fclose(file);
+    seen.line = log;
     ok(seqlstm_read_metrics(session, see_row, &seen, &err), &err);
+    assert_int_equal(*seen.line, '\0');
     assert_true(seen.rows >= 4);
     assert_int_equal(seen.valid, 2);
     assert_true(seen.last_epoch >= 2 - 1e-9);
