@@ -5,6 +5,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -157,6 +158,18 @@ static void what_does_not_end_or_start_is_no_pass(void **state)
     assert_string_equal(err.message, "no memory for the ranks");
 }
 
+/* ---- a clock that goes a second each time it is looked at ---------------------------------------------------------
+ */
+
+static int64_t clock_s; /* 0: the clock of the system */
+int64_t __real_sl_clock_ns(void);
+int64_t __wrap_sl_clock_ns(void);
+
+int64_t __wrap_sl_clock_ns(void)
+{
+    return clock_s > 0 ? ++clock_s * INT64_C(1000000000) : __real_sl_clock_ns();
+}
+
 /* ---- under a launcher ------------------------------------------------------------------------------------------- */
 
 static uint32_t count_entries(const char *folder)
@@ -263,6 +276,33 @@ static void a_launcher_that_fails_leaves_nothing(void **state)
     assert_int_equal(heard.last.verdict, SL_VERDICT_PASS);
 }
 
+/* One that ignores the signal is killed five seconds after it, not after its time. */
+static void a_launcher_that_does_not_end_is_killed(void **state)
+{
+    (void)state;
+    static const char *const stubborn[] = {"/bin/sh", "-c", "exec sleep 1000", "sh", NULL};
+    struct sl_interrupt interrupt = {.stop = 15};
+    struct heard heard;
+    struct seqlstm_error err;
+    setenv("TMPDIR", scratch_folder, 1);
+    void (*const handler)(int) = signal(SIGTERM, SIG_IGN); /* of the launcher, too */
+    clock_s = 1;
+    const seqlstm_status stopped = launch(stubborn, INT64_C(400000000000), &interrupt, &heard, &err);
+    const int64_t first_s = clock_s;
+    clock_s = 1;
+    const seqlstm_status late = launch(stubborn, INT64_C(9000000000), NULL, &heard, &err);
+    const int64_t second_s = clock_s;
+    clock_s = 0;
+    signal(SIGTERM, handler);
+    assert_int_equal(stopped, SEQLSTM_CANCELLED);
+    assert_in_range(first_s, 6, 200);
+    assert_int_equal(late, SEQLSTM_OK);
+    assert_int_equal(heard.last.verdict, SL_VERDICT_CRASH);
+    assert_in_range(second_s, 15, 200);
+    assert_int_equal(count_entries(scratch_folder), 0);
+    unsetenv("TMPDIR");
+}
+
 /* A rank of a launcher: its own number, and what it found. */
 static void a_rank_of_a_launcher_writes_its_own_file(void **state)
 {
@@ -290,6 +330,7 @@ int main(void)
         cmocka_unit_test(what_does_not_end_or_start_is_no_pass),
         cmocka_unit_test(results_of_a_launcher_are_files),
         cmocka_unit_test(a_launcher_that_fails_leaves_nothing),
+        cmocka_unit_test(a_launcher_that_does_not_end_is_killed),
         cmocka_unit_test(a_rank_of_a_launcher_writes_its_own_file),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
