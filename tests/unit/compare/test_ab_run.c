@@ -78,7 +78,8 @@ static void show_run(struct sl_session *session, const char *a, const char *b, e
                                           .seconds = 0.5,
                                           .confidence = 0.95,
                                           .threads = 2,
-                                          .on_progress = note};
+                                          .on_progress = note,
+                                          .interrupt = &fake_interrupt};
     sl_buf_deinit(&fake_log);
     fake_log = (struct sl_buf){0};
     fake_now_ns = 0;

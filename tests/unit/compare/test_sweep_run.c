@@ -106,6 +106,7 @@ static void test_a_winner_that_leaves(void **state)
                                        .batch_count = 2,
                                        .threads = {1},
                                        .thread_count = 1,
+                                       .interrupt = &fake_interrupt,
                                        .phase = SL_PHASE_TRAIN,
                                        .seconds = 1.2,
                                        .on_progress = leave_at_four};
@@ -151,6 +152,7 @@ static void test_three_winners(void **state)
                                              .batch_count = 3,
                                              .threads = {1, 2},
                                              .thread_count = 2,
+                                             .interrupt = &fake_interrupt,
                                              .phase = SL_PHASE_TRAIN,
                                              .seconds = 9,
                                              .on_progress = leave_at_sixty};
@@ -184,6 +186,7 @@ static void test_runs(void **state)
                                        .batch_count = 4,
                                        .threads = {1, 2},
                                        .thread_count = 2,
+                                       .interrupt = &fake_interrupt,
                                        .phase = SL_PHASE_TRAIN,
                                        .seconds = 1.2};
     show_run("all sizes", &request);

@@ -126,6 +126,8 @@ seqlstm_status __wrap_sl_session_open_registry(const struct sl_session *session,
  */
 
 static const struct sl_runner *given; /* the newest one of a subject */
+static struct sl_interrupt interrupt;
+static int runners, last; /* the runner with which somebody stops it */
 
 /* The sizes alone, since gradients may cancel each other, and a sum in which each place has another share. */
 static void add_numbers(const char *what, const double *values, int64_t elems)
@@ -161,6 +163,8 @@ seqlstm_status __wrap_sl_runner_create(const struct sl_subject *subject, const s
                                        struct seqlstm_error *err)
 {
     const seqlstm_status status = __real_sl_runner_create(subject, data, variant, cuts, out_runner, err);
+    if (++runners == last)
+        atomic_store(&interrupt.stop, 15);
     given = variant ? *out_runner : NULL;
     if (variant && strcmp(subject->table->id, "offender") != 0) /* the other one gets the same */
         add_data(subject->table->id, data);
@@ -295,8 +299,42 @@ static void what_backends_are_given_and_what_is_said(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Whenever it comes, and before anything is compared further. */
+static void an_interrupt_ends_it(void **state)
+{
+    (void)state;
+    static const char text[] = "seqlstm: 1\nseed: 3\n"
+                               "data: {type: generator, name: adding_problem, length: [3, 4], train: {size: 8}, "
+                               "batch_size: 2}\n"
+                               "model: [{type: lstm, units: 2}, {type: dense, units: from_target}]\n"
+                               "train: {loss: mse, optimizer: sgd, epochs: 1}\nbackends: [reference]\n";
+    assert_int_equal(chdir(scratch_folder), 0);
+    builtin_count = 3;
+    last = 0;
+    for (int all = 1, n = 0; n < all; n++) {
+        struct sl_session *session = open_session(text);
+        struct sl_verify_report *report = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const struct sl_verify_request request = {
+            .session = session, .sequences = 2, .threads = 1, .interrupt = &interrupt};
+        last = n;
+        runners = 0;
+        const seqlstm_status status = sl_verify_run(&request, &report, &err);
+        all = n == 0 ? runners : all;
+        if (status != (n == 0 ? SEQLSTM_OK : SEQLSTM_CANCELLED) || (n > 0 && runners > n + 1))
+            fail_msg("stopped with runner %d of %d: status %d after %d", n, all, (int)status, runners);
+        atomic_store(&interrupt.stop, 0);
+        sl_verify_report_destroy(report);
+        sl_session_close(session);
+    }
+    assert_in_range(runners, 10, 100);
+    last = 0;
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(what_backends_are_given_and_what_is_said)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(what_backends_are_given_and_what_is_said),
+                                       cmocka_unit_test(an_interrupt_ends_it)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

@@ -46,6 +46,7 @@ static struct sl_buf fake_log;
 static int64_t fake_now_ns;
 static double fake_peak, fake_peak_step;
 static int fake_open_sides;
+static struct sl_interrupt fake_interrupt; /* that of each request */
 
 seqlstm_status __wrap_sl_local_side_open(const struct sl_local_side_request *request, struct sl_compare_side **out_side,
                                          struct seqlstm_error *err);
@@ -208,6 +209,7 @@ seqlstm_status __wrap_sl_local_side_open(const struct sl_local_side_request *req
 {
     static const struct sl_compare_side_table table = {fake_close, fake_get_facts, fake_plan,     fake_judge,
                                                        fake_start, fake_stop,      fake_take_turn};
+    assert_ptr_equal(request->interrupt, &fake_interrupt);
     const struct fake_backend *b = fake_backends;
     while (b->id && strcmp(b->id, request->own->name) != 0)
         b++;
