@@ -2,6 +2,7 @@
 /* The batches that ab, bench and verify take of the training data: which, how large, and what they are filled up with.
  */
 #include "data_fixture.h"
+#include "oom.h"
 
 #include "compare/sample/repeat.h"
 #include "compare/sample/sample.h"
@@ -202,6 +203,16 @@ static void large_models_have_smaller_samples(void **state)
         assert_int_equal(sample.envelope.sequences, got);
         sl_sample_deinit(&sample);
     }
+    struct sl_sample sample;
+    for (int n = 1;; n++) {
+        oom_fail_at(n);
+        const seqlstm_status status = sl_sample_create_small(session, 1000, &sample, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+    }
+    assert_int_equal(sample.batches[0]->sequences, fits);
+    sl_sample_deinit(&sample);
     assert_in_range(fits, 21, 199); /* 400 steps of at least 3 times 8 * 64 * 66 operations, of 4e9 */
     sl_session_close(session);
     sl_diagnostics_destroy(diagnostics);

@@ -127,7 +127,7 @@ seqlstm_status __wrap_sl_session_open_registry(const struct sl_session *session,
 
 static const struct sl_runner *given; /* the newest one of a subject */
 static struct sl_interrupt interrupt;
-static int runners, last; /* the runner with which somebody stops it */
+static int runners, last; /* the runner with which it is stopped */
 
 /* The sizes alone, since gradients may cancel each other, and a sum in which each place has another share. */
 static void add_numbers(const char *what, const double *values, int64_t elems)
