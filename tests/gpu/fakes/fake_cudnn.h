@@ -18,6 +18,7 @@
  *                            uneven     shared up to four steps; another size for more
  *                            fickle     shared at four sequences; scrambled at other numbers
  *                            forgetful  shared, but without the gradient of the final c
+ *                            sparse     shared, but the standard one reads what the others leave unwritten
  *
  * Tests find three more functions with dlsym: fake_cudnn_fail_at(n), after which the n-th call that returns a status
  * fails, and that one alone; fake_cudnn_disarm(), which stops that and says whether one has failed since; and
@@ -100,6 +101,7 @@ int fake_cudnn_count_alive(void);
 /* fake_cudnn_reserve.c */
 bool fake_shares_size(const struct cudnnRNNDataStruct *data);
 bool fake_shares_content(const struct cudnnRNNDataStruct *data);
+bool fake_leaves_unwritten(const struct cudnnRNNStruct *rnn);
 bool fake_forgets_final_c(void);
 void fake_spoil_biases(const struct cudnnRNNStruct *rnn, double *dweights);
 void fake_scramble(double *records, size_t count, size_t record, size_t gates);

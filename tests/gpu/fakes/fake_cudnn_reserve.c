@@ -14,12 +14,17 @@ static bool is_told(const char *how)
 bool fake_shares_size(const struct cudnnRNNDataStruct *data)
 {
     return is_told("shared") || is_told("scrambled") || is_told("fickle") || is_told("biased") ||
-           is_told("forgetful") || (is_told("uneven") && data->steps <= 4);
+           is_told("forgetful") || is_told("sparse") || (is_told("uneven") && data->steps <= 4);
 }
 
 bool fake_shares_content(const struct cudnnRNNDataStruct *data)
 {
     return fake_shares_size(data) && !is_told("scrambled") && !(is_told("fickle") && data->sequences != 4);
+}
+
+bool fake_leaves_unwritten(const struct cudnnRNNStruct *rnn)
+{
+    return is_told("sparse") && rnn->algorithm != CUDNN_RNN_ALGO_STANDARD;
 }
 
 bool fake_forgets_final_c(void)

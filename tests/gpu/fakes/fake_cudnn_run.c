@@ -18,6 +18,7 @@ struct header {
     uint64_t x, hx, cx, y;
     uint64_t stage; /* 1: forward has run, 2: backward data too */
     uint64_t algorithm;
+    double unwritten; /* 0, which some algorithms rely on and others do not write */
 };
 
 /* Matrices of one layer and direction, in doubles. */
@@ -461,7 +462,8 @@ static int check_header(const struct job *j, struct header *header)
     const uint64_t y = hash(5, r->y_in, j->rows * (size_t)(j->rnn->directions * j->o) * element);
     const uint64_t magic = UINT64_C(0x6375444e4e2d3937);
     if (r->pass == FAKE_FORWARD) {
-        *header = (struct header){magic, hash_form(j), x, hx, cx, 0, 0, (uint64_t)j->rnn->algorithm};
+        const double kept = fake_leaves_unwritten(j->rnn) ? header->unwritten : 0;
+        *header = (struct header){magic, hash_form(j), x, hx, cx, 0, 0, (uint64_t)j->rnn->algorithm, kept};
         return 0;
     }
     if (header->magic != magic || header->form != hash_form(j))
@@ -476,6 +478,8 @@ static int check_header(const struct job *j, struct header *header)
                       (size_t)(j->gates * j->h));
     if (r->pass == FAKE_DATA && header->algorithm != (uint64_t)j->rnn->algorithm && fake_forgets_final_c())
         j->run->dcy = NULL;
+    if (r->pass == FAKE_DATA)
+        j->records[0] += header->unwritten;
     if (r->pass == FAKE_WEIGHTS && header->algorithm != (uint64_t)j->rnn->algorithm)
         fake_spoil_biases(j->rnn, j->dweights);
     return 0;

@@ -87,6 +87,27 @@ static void what_is_refused_after_creation_is_a_failure(void **state)
     close_call(&c);
 }
 
+/* After the forward of one algorithm, backward of a pair is the standard one's, and no other is asked. */
+static void a_pair_runs_backward_by_its_second_algorithm(void **state)
+{
+    (void)state;
+    static const char *const pairs[] = {"small_h+standard", "persist_dynamic+standard", "small_h+standard_layers"};
+    static const char *const functions[] = {"data", "weights"};
+    setenv("FAKE_CUDNN_RESERVE", "shared", 1);
+    for (int p = 0; p < 3; p++)
+        for (int f = 0; f < 2; f++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct call c;
+            open_call(&c, SEQLSTM_MODE_TRAINING, pairs[p]);
+            assert_int_equal(forward(&c, &err), SEQLSTM_OK);
+            refuse(0, functions[f]);
+            expect_failure(backward(&c, &err), &err);
+            refuse(-1, NULL);
+            close_call(&c);
+        }
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
 /* As if the host had written there since forward. */
 static seqlstm_status fill_output(struct call *c, struct seqlstm_error *err)
 {
@@ -333,6 +354,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(each_variant_runs_its_own_algorithm),
         cmocka_unit_test(another_name_is_no_variant),
         cmocka_unit_test(what_is_refused_after_creation_is_a_failure),
+        cmocka_unit_test(a_pair_runs_backward_by_its_second_algorithm),
         cmocka_unit_test(the_standard_algorithm_takes_over),
         cmocka_unit_test(inference_has_no_backward),
         cmocka_unit_test(what_has_passed_is_not_tried_again),
