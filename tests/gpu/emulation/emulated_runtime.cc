@@ -16,9 +16,11 @@
  * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
+ * Behind each allocation lie bytes that nothing may write; its release looks at them.
+ *
  * With SEQLSTM_EMULATED_PEAK=FILE the most bytes of device memory that were in use are written there.
- * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_DEVICES=N there are
- * so many of them.
+ * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_SHARED=BYTES a
+ * block no more shared memory, with SEQLSTM_EMULATED_DEVICES=N there are so many devices.
  *
  * Kernels start on streams of the current device alone: that of the last call of this thread which names one.
  *
@@ -71,6 +73,13 @@ size_t get_limit()
     return text ? strtoul(text, nullptr, 10) : ARENA_BYTES;
 }
 
+/* Of a block. */
+size_t get_shared()
+{
+    const char *text = getenv("SEQLSTM_EMULATED_SHARED");
+    return text ? strtoul(text, nullptr, 10) : (size_t)SHARED_MOST;
+}
+
 /* With SEQLSTM_EMULATED_PEAK=FILE: the most bytes that were allocated at the same time. */
 void write_peak(size_t bytes)
 {
@@ -81,6 +90,9 @@ void write_peak(size_t bytes)
     fprintf(file, "%zu\n", bytes);
     fclose(file);
 }
+
+/* Behind what was asked for, up to the end of the pages. */
+enum { GUARD = 64, GUARDED = 0xA5 };
 
 class arena
 {
@@ -100,7 +112,7 @@ class arena
             return nullptr;
         if (!base)
             base = reserve();
-        const size_t rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+        const size_t rounded = (bytes + GUARD + PAGE - 1) / PAGE * PAGE;
         size_t at = 0;
         for (const auto &[offset, length] : used) {
             if (offset - at >= rounded)
@@ -116,6 +128,8 @@ class arena
         if (total > peak)
             write_peak(peak = total);
         high = at + rounded > high ? at + rounded : high;
+        protect(PROT_READ | PROT_WRITE);
+        memset(base + at + bytes, GUARDED, rounded - bytes);
         protect();
         return base + at;
     }
@@ -124,6 +138,12 @@ class arena
         std::lock_guard<std::mutex> guard(lock);
         const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
         protect(PROT_READ | PROT_WRITE);
+        for (size_t k = asked[found->first]; k < found->second; k++)
+            if (static_cast<unsigned char *>(pointer)[k] != GUARDED) {
+                fprintf(stderr, "emulated device: byte %zu of an allocation of %zu bytes was written\n", k,
+                        asked[found->first]);
+                abort();
+            }
         memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
         total -= asked[found->first];
         asked.erase(found->first);
@@ -142,8 +162,8 @@ class arena
         auto after = used.upper_bound(offset);
         if (after == used.begin())
             return false;
-        const auto &[start, length] = *--after;
-        return offset + bytes <= start + length && (device < 0 || devices[start] == device);
+        const size_t start = (--after)->first;
+        return offset + bytes <= start + asked[start] && (device < 0 || devices[start] == device);
     }
     size_t count()
     {
@@ -468,7 +488,7 @@ int launch(const char *name, void *native, dim3 grid, dim3 block, size_t shared_
 {
     const size_t threads = (size_t)block.x * block.y * block.z;
     if (threads == 0 || threads > 1024 || grid.x == 0 || grid.y == 0 || grid.z == 0 || grid.y > 65535 ||
-        grid.z > 65535 || shared_bytes > SHARED_MOST || cluster == 0 || cluster > 16 || grid.x % cluster != 0)
+        grid.z > 65535 || shared_bytes > get_shared() || cluster == 0 || cluster > 16 || grid.x % cluster != 0)
         return 9;  /* cudaErrorInvalidConfiguration */
     if (!native) { /* the legacy stream, which no call of ours may use */
         forbid("the legacy stream", nullptr);
@@ -554,7 +574,7 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     devices->major = 9;
     devices->multiprocessors = 16;
     devices->cooperative = 1;
-    devices->shared_bytes = SHARED_MOST;
+    devices->shared_bytes = (int32_t)get_shared();
     devices->memory_bytes = get_limit();
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
     const char *uuid = getenv("SEQLSTM_EMULATED_UUID");
