@@ -4,6 +4,7 @@
 numpy. Where these packages are installed, check_conversion.py and check_estimators.py ask them themselves."""
 import contextlib
 import io
+import os
 import pickle
 import sys
 import types
@@ -143,7 +144,9 @@ torch.from_numpy, torch.no_grad = Tensor, contextlib.nullcontext
 @unittest.mock.patch.dict(sys.modules, torch=torch)
 class Torch(unittest.TestCase):
     def check(self, module, width):
-        run = seqlstm.from_torch(module, next(folders))
+        folder = next(folders)
+        run = seqlstm.from_torch(module, folder)
+        self.assertEqual(run.folder, os.path.abspath(folder))
         self.assertTrue(module.training)
         x = random.normal(size=(3, 7, module.input_size)).astype('float32')
         module.eval()
@@ -318,7 +321,9 @@ class Sequential:
 class Keras(unittest.TestCase):
     def check(self, *layers, steps=6):
         model = Sequential(3, *layers, steps=steps)
-        run = seqlstm.from_keras(model, next(folders))
+        folder = next(folders)
+        run = seqlstm.from_keras(model, folder)
+        self.assertEqual(run.folder, os.path.abspath(folder))
         x = random.normal(size=(4, 6, 3)).astype('float32')
         np.testing.assert_allclose(run.predict(x), model.predict(x, verbose=0), atol=1e-5)
         return run

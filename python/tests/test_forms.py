@@ -102,6 +102,28 @@ class Ids(Refusing):
         self.assertEqual(set(texts.evaluate('train')), {'loss', 'accuracy'})
 
 
+class OneFeature(unittest.TestCase):
+    def test_the_last_dimension_may_be_left_out(self):
+        """[T] and [T, 1] are one sequence, [N, T] are several; with lengths [N, 1] are several of one step."""
+        single = seqlstm.train(make_model(steps=True), data={'train': (x[:, :, :1], x[:, :, :1])}, folder=next(folders),
+                               on_progress=silent, threads=1)
+        table = x[:4, :, 0]
+        whole = np.stack([single.predict(sequence[:, np.newaxis]) for sequence in table])
+        self.assertEqual(whole.shape, (4, 6, 1))
+        for given, expected in ((table[0], whole[0]), (table, whole), (table[..., np.newaxis], whole),
+                                (table[:1], whole[:1]), (table[0, :1], whole[0, :1])):
+            found = single.predict(given)
+            self.assertEqual(found.shape, expected.shape)
+            np.testing.assert_allclose(found, expected, **CLOSE)
+        for given in (table[:, :1], table[:, :1, np.newaxis]):
+            found = single.predict(given, lengths=[1, 1, 1, 1])
+            self.assertEqual(found.shape, (4, 1, 1))
+            np.testing.assert_allclose(found, whole[:, :1], **CLOSE)
+        found = single.predict(table, lengths=[6, 0, 2, 1])
+        np.testing.assert_allclose(found[2, :2], whole[2, :2], **CLOSE)
+        self.assertTrue((found[1] == 0).all() and (found[2, 2:] == 0).all())
+
+
 class Rows(Refusing):
     def test_rows_alone_and_together(self):
         whole = rows.predict(x[:, 0])

@@ -3,6 +3,7 @@
 """The Python package: runs, data in memory, training that is interrupted, and how the package is installed."""
 import ast
 import contextlib
+import gc
 import inspect
 import io
 import json
@@ -139,6 +140,14 @@ class Runs(unittest.TestCase):
         closed.close()
         with self.assertRaisesRegex(seqlstm.InvalidArgumentError, 'open it again'):
             closed.predict(x)
+
+    def test_views_alone_keep_what_they_show(self):
+        """Nothing else holds the runs: what is freed would be overwritten by the next one."""
+        kept = [seqlstm.open(run.folder).layers['first'].weights['l0.forward.w_x'] for _ in range(3)]
+        gc.collect()
+        seqlstm.open(run.folder).predict(x)
+        for weights in kept:
+            np.testing.assert_array_equal(weights, run.layers['first'].weights['l0.forward.w_x'])
 
     def test_a_pickled_run_keeps_its_layer(self):
         inner = seqlstm.Run(run._get_session(), run._options, 'first')
