@@ -42,6 +42,11 @@ class Predictions(unittest.TestCase):
         alone = run.predictor(reproducible=True)
         np.testing.assert_array_equal(alone(x), np.stack([alone(one) for one in x]))
         np.testing.assert_array_equal(alone(x[5:]), alone(x)[5:])
+        many, targets = make_arrays(64)  # for so many rows cpu-blas multiplies in another order than for one
+        wide = seqlstm.train(make_model(), {'model[0].units': 40, 'backends': ['cpu-blas']}, data={'train': (many, targets)},
+                             folder=next(folders), on_progress=silent, threads=1)
+        alone = wide.predictor(reproducible=True)
+        np.testing.assert_array_equal(alone(many), np.stack([alone(one) for one in many]))
 
     def test_outputs_per_step(self):
         steps = seqlstm.train(make_model(steps=True), data={'train': (x, x[:, :, :2])}, folder=next(folders),
