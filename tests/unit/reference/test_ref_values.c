@@ -45,6 +45,44 @@ static void softmax_of_large_sums(void **state)
     }
 }
 
+static void activations_at_their_kinks(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t kind;
+        float alpha, beta;
+        double x, y, slope;
+    } rows[] = {
+        {SEQLSTM_ACT_RELU, 0, 0, 0, 0, 0},
+        {SEQLSTM_ACT_LEAKY_RELU, 0.25f, 0, 0, 0, 1},
+        {SEQLSTM_ACT_LEAKY_RELU, 0.25f, 0, -1, -0.25, 0.25},
+        {SEQLSTM_ACT_THRESHOLDED_RELU, 1, 0, 1, 0, 0}, /* the threshold itself is not above it */
+        {SEQLSTM_ACT_THRESHOLDED_RELU, 1, 0, 0.5, 0, 0},
+        {SEQLSTM_ACT_THRESHOLDED_RELU, 1, 0, 1.5, 1.5, 1},
+        {SEQLSTM_ACT_HARD_SIGMOID, 0.25f, 0.5f, 2, 1, 0},
+        {SEQLSTM_ACT_HARD_SIGMOID, 0.25f, 0.5f, -2, 0, 0},
+        {SEQLSTM_ACT_HARD_SIGMOID, 0.25f, 0.5f, 1, 0.75, 0.25},
+        {SEQLSTM_ACT_ELU, 2, 0, 0, 0, 1},
+        {SEQLSTM_ACT_SOFTSIGN, 0, 0, 0, 0, 1},
+        {SEQLSTM_ACT_SOFTPLUS, 0, 0, 0, 0.69314718055994531, 0.5},
+    };
+    for (int k = 0; k < (int)(sizeof rows / sizeof *rows); k++) {
+        const union seqlstm_any_desc d = {
+            .activation = {.head = rh_head(SEQLSTM_OP_ACTIVATION, TRAIN),
+                           .features = 1,
+                           .activation = {.kind = rows[k].kind, .alpha = rows[k].alpha, .beta = rows[k].beta}}};
+        struct rh rh;
+        rh_open_rows(&rh, &d, 1, 1, 1);
+        rh_value(&rh, SEQLSTM_SLOT_UNARY_X)[0] = rows[k].x;
+        rh_forward(&rh);
+        rh.grads[SEQLSTM_SLOT_UNARY_Y][0] = 1;
+        rh_backward(&rh, RH_ALL);
+        expect_near(rh_value(&rh, SEQLSTM_SLOT_UNARY_Y)[0], rows[k].y, "activation", k);
+        expect_near(rh.grads[SEQLSTM_SLOT_UNARY_X][0], rows[k].slope, "slope of activation", k);
+        rh_close(&rh);
+    }
+}
+
 static void run_loss(struct rh *rh, uint32_t kind, float delta, uint32_t options, int64_t rows, int64_t classes)
 {
     const union seqlstm_any_desc d = {.loss = {.head = rh_head(SEQLSTM_OP_LOSS, TRAIN),
@@ -241,6 +279,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(softmax_of_large_sums),
+        cmocka_unit_test(activations_at_their_kinks),
         cmocka_unit_test(pointwise_losses_at_their_kinks),
         cmocka_unit_test(classes_have_weights_of_their_own),
         cmocka_unit_test(third_states_are_begun_with),
