@@ -458,6 +458,7 @@ static void run_plan_of_ranks(void)
         "plan m.yaml --ranks 2,64 --link 1GB/s,1us,nvlink=8x300GB/s",
         "plan m.yaml --ranks 2,64 --link 1GB/s,1us,nvlink=4x300GB/s",
         "plan m.yaml --ranks 2,64 --link 1GB/s,1us,nvlink=1x300GB/s",
+        "plan m.yaml --ranks 1,64 --link 1GB/s,1us,nvlink=1x300GB/s",
         "plan m.yaml --ranks 2,64 --link 1GB/s,1us,nvlink=0x300GB/s",
         "plan m.yaml --ranks 2 --link 1GB/s,1us,nvlink=4096x1GB/s",
         "plan m.yaml --ranks 2 --link 1GB/s,1us,nvlink=4097x1GB/s",
@@ -482,7 +483,7 @@ static void run_plan_of_ranks(void)
         answer.cores = 4;
         sl_buf_printf(&out, "== %d devices, 4 cores\n", devices);
         for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-            if (devices == 0 || k < 14)
+            if (devices == 0 || k < 15)
                 run(lines[k]);
     }
     answer.devices = 0;
