@@ -3,6 +3,7 @@
  * and of plain loops. */
 #include "exec_world.h"
 
+#include "exec/params/packed.h"
 #include "exec/update/vectors.h"
 
 static int packs;
@@ -125,6 +126,40 @@ static void lean_runs_give_what_ordinary_runs_give(void **state)
     close_predictor(&lean);
     close_predictor(&ordinary);
     close_world(&w);
+}
+
+/* Weights that were packed for all executors are packed by none of them, in an ordinary run or a lean one. */
+static void shared_weights_are_packed_once(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_batch *batch = make(shapes[1]);
+    struct sl_packed packed;
+    struct predictor whole;
+    struct world w;
+    world_query = query_packing;
+    open_world(&w, data, layers, &facts, false);
+    world_query = seqlstm_reference_query_v0;
+    open_predictor(&whole, &w, false);
+    packs = 0;
+    ok(sl_packed_init(&packed, whole.plan, w.params, NULL, NULL, &err), &err);
+    assert_int_equal(packs, whole.plan->call_count);
+    for (int k = 0; k < 4; k++) {
+        const struct sl_exec_request request = {
+            .plan = whole.plan, .params = w.params, .packed = &packed, .lean = k % 2 == 1};
+        const struct sl_exec_step step = {.epoch = 0};
+        struct sl_exec_result result;
+        struct sl_exec *exec;
+        ok(sl_exec_create(&request, &exec, &err), &err);
+        for (int turn = 0; turn < 2; turn++)
+            ok(k % 2 ? sl_exec_run_lean(exec, batch, &err) : sl_exec_run(exec, batch, &step, &result, &err), &err);
+        sl_exec_destroy(exec);
+    }
+    assert_int_equal(packs, whole.plan->call_count);
+    sl_packed_deinit(&packed);
+    close_predictor(&whole);
+    close_world(&w);
+    sl_batch_destroy(batch);
 }
 
 static seqlstm_status note_name(void *context, struct sl_exec *exec, const struct sl_node *node,
@@ -266,6 +301,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lean_runs_give_what_ordinary_runs_give),
+        cmocka_unit_test(shared_weights_are_packed_once),
         cmocka_unit_test(a_watcher_sees_what_it_sees_in_an_ordinary_run),
         cmocka_unit_test(lean_runs_leave_states_to_the_caller),
         cmocka_unit_test(other_phases_are_not_lean),
