@@ -25,14 +25,23 @@ static void open_registry(struct placed *p)
     p->registry = registry_open(entries, 3);
 }
 
-static seqlstm_status open_exec(struct placed *p, const struct sl_graph *graph, const struct sl_plan *host, bool spread,
+/* How calls are placed: on the first device, or spread over all; a loop, too, or as a whole on one of them. */
+enum { SPREAD = 1, AROUND_LOOP };
+
+static const char *pick_device(const struct sl_graph *graph, const struct sl_plan *host, int32_t c, int spread)
+{
+    const bool loops = spread >= AROUND_LOOP && sl_call_is_in_loop(graph, &host->calls[c]);
+    return devices[loops ? spread - AROUND_LOOP : spread ? c % 3 : 0];
+}
+
+static seqlstm_status open_exec(struct placed *p, const struct sl_graph *graph, const struct sl_plan *host, int spread,
                                 struct seqlstm_error *err)
 {
     struct sl_plan_choice choices[CHOICES];
     assert_true(host->call_count <= CHOICES);
     for (int32_t c = 0; c < host->call_count; c++)
-        choices[c] =
-            (struct sl_plan_choice){host->calls[c].node->name, devices[spread ? c % 3 : 0], "loops", graph->phase};
+        choices[c] = (struct sl_plan_choice){host->calls[c].node->name, pick_device(graph, host, c, spread), "loops",
+                                             graph->phase};
     const struct sl_plan_request plan = {.graph = graph,
                                          .registry = p->registry,
                                          .optimizer_states = 2,
@@ -40,12 +49,12 @@ static seqlstm_status open_exec(struct placed *p, const struct sl_graph *graph, 
                                          .stored_count = host->call_count};
     ok(sl_plan_create(&plan, &p->plan, err), err);
     for (int32_t c = 0; c < host->call_count; c++)
-        assert_string_equal(sl_backend_get_id(p->plan->calls[c].backend), devices[spread ? c % 3 : 0]);
+        assert_string_equal(sl_backend_get_id(p->plan->calls[c].backend), pick_device(graph, host, c, spread));
     const struct sl_exec_request exec = {.plan = p->plan, .params = p->params, .seed = 5};
     return sl_exec_create(&exec, &p->exec, err);
 }
 
-static void open_placed(struct placed *p, const struct world *w, bool spread)
+static void open_placed(struct placed *p, const struct world *w, int spread)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     *p = (struct placed){0};
@@ -117,7 +126,7 @@ static void train(struct sl_exec *exec, struct sl_params *params, double *losses
         sl_batch_destroy(batches[n]);
 }
 
-static void check_training(const char *name, const struct world *w, bool spread, const double *losses,
+static void check_training(const char *name, const struct world *w, int spread, const double *losses,
                            const float *values)
 {
     static float got_values[ELEMS_MOST];
@@ -143,9 +152,10 @@ static void pairs_train_on_devices_as_on_the_host(void **state)
         struct world w;
         open_world(&w, data_pairs, cases[i].layers, &facts, true);
         train(w.exec, w.params, losses, values);
-        check_training(cases[i].name, &w, false, losses, values);
-        if (w.graph->loop.count == 0)
-            check_training(cases[i].name, &w, true, losses, values);
+        check_training(cases[i].name, &w, 0, losses, values);
+        for (int spread = w.graph->loop.count ? AROUND_LOOP : SPREAD;
+             spread < (w.graph->loop.count ? AROUND_LOOP + 3 : SPREAD + 1); spread++)
+            check_training(cases[i].name, &w, spread, losses, values);
         close_world(&w);
     }
 }
@@ -165,7 +175,7 @@ static void a_loop_runs_on_one_device(void **state)
         if (w.graph->loop.count > 0) {
             const struct sl_exec_step step = {.normaliser = 1};
             struct sl_batch *batch = make_pairs(true);
-            open_placed(&p, &w, true);
+            open_placed(&p, &w, SPREAD);
             assert_int_equal(sl_exec_run(p.exec, batch, &step, &result, &err), SEQLSTM_UNSUPPORTED);
             const struct sl_call *first = p.plan->calls;
             while (first->node_first < w.graph->loop.first)
