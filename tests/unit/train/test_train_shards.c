@@ -343,6 +343,46 @@ static bool add_lent_gradients(struct sl_trainer *trainer, struct sl_ranks *rank
     return fine && params->grads == NULL;
 }
 
+/* Collectives that lend no memory. */
+static bool lends = true;
+
+seqlstm_status __real_sl_connection_allocate(struct sl_connection *connection, int64_t bytes, void **out_memory,
+                                             struct seqlstm_error *err);
+seqlstm_status __wrap_sl_connection_allocate(struct sl_connection *connection, int64_t bytes, void **out_memory,
+                                             struct seqlstm_error *err);
+seqlstm_status __wrap_sl_connection_allocate(struct sl_connection *connection, int64_t bytes, void **out_memory,
+                                             struct seqlstm_error *err)
+{
+    *out_memory = NULL;
+    return lends ? __real_sl_connection_allocate(connection, bytes, out_memory, err) : SEQLSTM_OK;
+}
+
+/* Where gradients are exchanged through memory of the trainer, it is counted with the rest. */
+static bool count_memory(struct sl_trainer *trainer, struct sl_ranks *ranks)
+{
+    struct sl_memory memory = {0};
+    int64_t bytes[2];
+    bool fine = true;
+    (void)ranks;
+    trainer->request.memory = &memory;
+    for (int k = 0; k < 2 && fine; k++) {
+        lends = k == 1;
+        fine = sl_trainer_open_shards(trainer, NULL) == SEQLSTM_OK && trainer->request.params->lent_grads == lends;
+        bytes[k] = memory.live_bytes;
+        sl_trainer_close_shards(trainer);
+        fine = fine && memory.live_bytes == 0;
+    }
+    const int64_t scratch = (trainer->request.params->trainable_elems + 1) * (int64_t)sizeof(float);
+    return fine && bytes[0] - bytes[1] == scratch;
+}
+
+static void memory_of_the_exchange_is_counted(void **state)
+{
+    (void)state;
+    static const struct trial trial = {{.data = 3, .pipeline = 1}, SL_UNIT_SEQUENCE, count_memory};
+    expect_of_ranks(3, "memory", be_rank, &trial);
+}
+
 static void lent_gradients_are_added_and_given_back(void **state)
 {
     (void)state;
@@ -449,6 +489,7 @@ int main(void)
         cmocka_unit_test(weights_of_other_stages_are_gathered_after_each_update),
         cmocka_unit_test(errors_of_compression_are_summed_and_divided),
         cmocka_unit_test(lent_gradients_are_added_and_given_back),
+        cmocka_unit_test(memory_of_the_exchange_is_counted),
         cmocka_unit_test(segments_of_a_batch_share_their_masks),
         cmocka_unit_test(shards_without_memory),
     };
