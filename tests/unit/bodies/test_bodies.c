@@ -176,6 +176,8 @@ static const struct {
     {DECODER, MORE(TEXT("[2]", "[\"a\",\"b\"]"), "\"outputs\":[{\"name\":\"score\"}]")},
     {DECODER, MORE(TEXT("[2]", "[\"a\",\"b\"]"), "\"outputs\":[{\"name\":\"y\"}]")},
     /* parameters */
+    {VALUES, INPUTS(X("FP32", "[1,2]", "[3.4028234663852886e38,-3.4028234663852886e38]"))},
+    {VALUES, INPUTS(X("FP32", "[1,2]", "[1,3.4028234663852889e38]"))},
     {VALUES, INPUTS(X("FP32", "[1,2]", "[1,-1e39]"))},
     {VALUES, MORE(ONE, "\"parameters\":[]")},
     {VALUES, MORE(ONE, "\"parameters\":{\"timeout\":1}")},

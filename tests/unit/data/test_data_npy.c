@@ -50,6 +50,9 @@ static void test_headers(void **state)
     size_t bytes = make(file, 1, "{'descr': '<f8', 'fortran_order': True, 'shape': (), }", (double[]){2.5}, 8);
     assert_int_equal(sl_npy_parse("x", file, bytes, &npy, NULL), SEQLSTM_OK);
     assert_true(npy.dimensions == 0 && npy.elems == 1 && sl_npy_get(&npy, 0) == 2.5);
+    bytes = make(file, 1, "{'descr': '<i4', 'fortran_order': False, 'shape': (1, 3, 1, 2), }", data, 24);
+    assert_int_equal(sl_npy_parse("x", file, bytes, &npy, NULL), SEQLSTM_OK);
+    assert_true(npy.dimensions == SL_NPY_DIMENSIONS && npy.elems == 6 && npy.shape[1] == 3 && npy.shape[3] == 2);
 }
 
 static void test_no_file(void **state)
@@ -131,6 +134,14 @@ static void expect_bad(int version, const char *dict, size_t data_bytes, size_t 
     assert_int_equal(sl_npy_parse("x.npy", file, bytes, &npy, &err), SEQLSTM_CORRUPT_DATA);
     if (!strstr(err.message, part) || !strstr(err.message, "x.npy"))
         fail_msg("\"%s\" lacks \"%s\"", err.message, part);
+    char path[160];
+    const int before = descriptors_count();
+    snprintf(path, sizeof path, "%s/x.npy", data_folder);
+    data_write_bytes("x.npy", file, bytes);
+    assert_int_equal(sl_npy_open(path, &npy, &err), SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, path));
+    assert_non_null(strstr(err.message, part));
+    assert_int_equal(descriptors_count(), before);
 }
 
 static void test_bad_headers(void **state)
