@@ -54,21 +54,47 @@ static const struct seqlstm_host host = {.struct_size = sizeof host, .allocate =
 /* ---- the device ------------------------------------------------------------------------------------------------- */
 
 static int streams[DEVICES];    /* that are open on each device */
+static int events;              /* of all devices */
+static _Atomic int lost;        /* the call that makes something of a device and fails, counted from 1; 0: none */
 static _Atomic int broken = -1; /* a device on which no event can be recorded */
 static _Atomic int slow = -1;   /* a device whose events seem to be on their way, */
 static _Atomic int queries;     /* for so many questions */
 
+seqlstm_status __real_gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer,
+                                   struct seqlstm_error *err);
+seqlstm_status __wrap_gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer,
+                                   struct seqlstm_error *err);
 seqlstm_status __real_gpu_stream_create(int32_t ordinal, void **out_stream, struct seqlstm_error *err);
 seqlstm_status __wrap_gpu_stream_create(int32_t ordinal, void **out_stream, struct seqlstm_error *err);
 seqlstm_status __real_gpu_event_record(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err);
 seqlstm_status __wrap_gpu_event_record(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err);
+seqlstm_status __real_gpu_event_create(int32_t ordinal, void **out_event, struct seqlstm_error *err);
+seqlstm_status __wrap_gpu_event_create(int32_t ordinal, void **out_event, struct seqlstm_error *err);
+void __real_gpu_event_destroy(int32_t ordinal, void *event);
+void __wrap_gpu_event_destroy(int32_t ordinal, void *event);
 void __real_gpu_stream_destroy(int32_t ordinal, void *stream);
 void __wrap_gpu_stream_destroy(int32_t ordinal, void *stream);
 seqlstm_status __real_gpu_event_query(int32_t ordinal, void *event, bool *out_happened, struct seqlstm_error *err);
 seqlstm_status __wrap_gpu_event_query(int32_t ordinal, void *event, bool *out_happened, struct seqlstm_error *err);
 
+static inline seqlstm_status lose(struct seqlstm_error *err)
+{
+    if (atomic_load(&lost) <= 0 || atomic_fetch_sub(&lost, 1) != 1)
+        return SEQLSTM_OK;
+    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "the device is lost");
+    return SEQLSTM_DEVICE;
+}
+
+seqlstm_status __wrap_gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer,
+                                   struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(lose(err));
+    return __real_gpu_allocate(ordinal, kind, bytes, out_pointer, err);
+}
+
 seqlstm_status __wrap_gpu_stream_create(int32_t ordinal, void **out_stream, struct seqlstm_error *err)
 {
+    SEQLSTM_TRY(lose(err));
     __atomic_add_fetch(&streams[ordinal], 1, __ATOMIC_RELAXED);
     return __real_gpu_stream_create(ordinal, out_stream, err);
 }
@@ -77,6 +103,20 @@ void __wrap_gpu_stream_destroy(int32_t ordinal, void *stream)
 {
     __atomic_sub_fetch(&streams[ordinal], stream != NULL, __ATOMIC_RELAXED);
     __real_gpu_stream_destroy(ordinal, stream);
+}
+
+seqlstm_status __wrap_gpu_event_create(int32_t ordinal, void **out_event, struct seqlstm_error *err)
+{
+    SEQLSTM_TRY(lose(err));
+    const seqlstm_status status = __real_gpu_event_create(ordinal, out_event, err);
+    __atomic_add_fetch(&events, status == SEQLSTM_OK, __ATOMIC_RELAXED);
+    return status;
+}
+
+void __wrap_gpu_event_destroy(int32_t ordinal, void *event)
+{
+    __atomic_sub_fetch(&events, event != NULL, __ATOMIC_RELAXED);
+    __real_gpu_event_destroy(ordinal, event);
 }
 
 seqlstm_status __wrap_gpu_event_record(int32_t ordinal, void *event, void *stream, struct seqlstm_error *err)
@@ -206,6 +246,7 @@ static inline int leave_all(void **state)
     broken = slow = -1;
     each(all, RANKS, leave);
     assert_int_equal(blocks, 0);
+    assert_int_equal(events, 0);
     return 0;
 }
 

@@ -314,6 +314,38 @@ static void each_rank_has_its_device_and_gives_it_back(void **state)
     ranks[0].connection = NULL;
 }
 
+/* Whichever call of the device fails while a rank comes, it keeps nothing. */
+static void a_rank_whose_device_fails_keeps_nothing(void **state)
+{
+    const struct seqlstm_setting settings[] = {{"library", library}};
+    uint64_t before, after;
+    int last = 0;
+    (void)state;
+    assert_int_equal(gpu_memory_in_use(0, &before, NULL), SEQLSTM_OK);
+    for (int n = 1; last == 0; n++) {
+        struct seqlstm_connection *connection = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        char job[40];
+        snprintf(job, sizeof job, "nccl-lost-%d-%d", (int)getpid(), n);
+        const struct seqlstm_rendezvous alone = {.struct_size = (uint32_t)sizeof alone,
+                                                 .ranks = 1,
+                                                 .local_ranks = 1,
+                                                 .device = 2,
+                                                 .job = job,
+                                                 .timeout_ns = LONG_NS};
+        atomic_store(&lost, n);
+        const seqlstm_status status = table->open(&host, settings, 1, &alone, &connection, &err);
+        last = atomic_exchange(&lost, 0);
+        assert_int_equal(status, last ? SEQLSTM_OK : SEQLSTM_DEVICE);
+        table->close(connection);
+        assert_int_equal(blocks, 0);
+        assert_int_equal(events, 0);
+        assert_int_equal(streams[2], 0);
+        assert_int_equal(gpu_memory_in_use(0, &after, NULL), SEQLSTM_OK);
+        assert_int_equal(after, before);
+    }
+}
+
 /* What a rank answers that has no device of its own; `shown`: CUDA_VISIBLE_DEVICES. */
 static void a_rank_without_a_device_is_told_why(void **state)
 {
@@ -380,6 +412,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(queued_exchanges_wait_for_no_other_rank, join_all, leave_all),
         cmocka_unit_test_setup_teardown(more_exchanges_than_are_watched_at_once, join_all, leave_all),
         cmocka_unit_test_setup_teardown(large_exchanges_pass_the_stage_in_parts, join_all, leave_all),
+        cmocka_unit_test(a_rank_whose_device_fails_keeps_nothing),
         cmocka_unit_test(a_rank_without_a_device_is_told_why),
         cmocka_unit_test(it_says_what_it_connects),
     };
