@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "cpu-blas/recurrent/kernels/kernels.h"
 #include "cpu-blas/rowmath/rowmath.h"
 
 enum { LONGEST = 70, ROWS = 7, ARRAYS = 6, PAGE = 4096, ROOM = PAGE, UNTOUCHED = 0x7F };
@@ -21,6 +22,7 @@ static unsigned char *rooms[ARRAYS];
 static bool at_end;          /* the arrays of a call end with their room; or begin with it */
 static const char *function; /* the one that is called */
 static const struct blas_rowmath *math;
+static const struct blas_recurrent_kernels *kernels;
 
 /* What a call has left. */
 struct result {
@@ -244,6 +246,50 @@ static double scores(int64_t n, uint32_t kind)
     return (double)out[0] + 3 * (double)out[ROWS - 1];
 }
 
+static double copied_rows(int64_t n, uint32_t kind)
+{
+    const float *x = floats(ROWS * n), *m = floats(ROWS * n);
+    const struct blas_rows rows = {.rows = ROWS,
+                                   .n = n,
+                                   .x = x,
+                                   .x_row = n,
+                                   .m = kind % 2 ? m : NULL,
+                                   .m_row = n,
+                                   .y = floats(ROWS * n),
+                                   .y_row = n};
+    (kind < 2 ? kernels->copy : kernels->add)(&rows);
+    return 0;
+}
+
+/* One word beyond the last bits may be read. */
+static double masked_row(int64_t n, uint32_t kind)
+{
+    const int64_t first = kind;
+    const size_t bytes = (size_t)((first + n + 15) / 16 + 1) * sizeof(uint16_t);
+    uint16_t *bits = take(bytes);
+    memset(bits, 0x5B, bytes);
+    const float *x = floats(n);
+    kernels->mask_apply(x, bits, first, 1.5f, n, floats(n));
+    return 0;
+}
+
+static double folded_rows(int64_t n, uint32_t kind)
+{
+    (void)kind;
+    const int64_t rows = n % 50 + 1;
+    const float *x = floats(16 * rows);
+    kernels->fold(rows, x, 0.5f, floats(rows));
+    return 0;
+}
+
+static double turned_block(int64_t n, uint32_t kind)
+{
+    const int rows = (int)(n % 16) + 1, columns = (int)kind + 1;
+    const float *x = floats((int64_t)rows * columns);
+    kernels->transpose16(x, columns, rows, columns, floats(256), 16);
+    return 0;
+}
+
 static const struct {
     const char *name;
     call_fn *call;
@@ -264,6 +310,10 @@ static const struct {
     {"update", update, SEQLSTM_KIND_OPTIMIZER_SGD, SEQLSTM_KIND_OPTIMIZER_ADADELTA + 1},
     {"cast", cast, 0, 16},
     {"scores", scores, 0, 2},
+    {"copied rows", copied_rows, 0, 4},
+    {"a masked row", masked_row, 0, 17},
+    {"folded rows", folded_rows, 0, 1},
+    {"a turned block", turned_block, 0, 16},
 };
 
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
@@ -286,6 +336,11 @@ static void try_all(enum blas_isa isa)
     if (isa > blas_isa_detect())
         return;
     math = blas_rowmath_get(isa);
+    kernels = &blas_recurrent_kernels_portable;
+#ifdef BLAS_HAVE_X86_KERNELS
+    if (isa != BLAS_ISA_PORTABLE)
+        kernels = isa == BLAS_ISA_AVX512 ? &blas_recurrent_kernels_avx512 : &blas_recurrent_kernels_avx2;
+#endif
     for (size_t f = 0; f < sizeof functions / sizeof *functions; f++)
         for (uint32_t kind = functions[f].first; kind < functions[f].end; kind++)
             for (int64_t n = 1; n <= LONGEST; n++) {
