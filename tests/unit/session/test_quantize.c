@@ -383,6 +383,16 @@ static const struct scenario scenarios[] = {
      0,
      0},
     {"a loss of zero", WHOLE, 0.01, false, 1, {{"a", NULL, {-1, 1}, {-1, 1}, .coarse = 1}}, 1, 0, 0, 0},
+    {"of two layers that are alike the first is widened",
+     WHOLE,
+     0.01,
+     false,
+     2,
+     {{"a", NULL, {-1, 1}, {-1, 1}, .coarse = 0.4}, {"b", NULL, {-1, 1}, {-1, 1}, .coarse = 0.4}},
+     1,
+     2,
+     0,
+     0},
     {"no recurrent layer", WHOLE, 0.01, false, 0, {{.name = NULL}}, 1, 2, 0, 0},
 };
 
