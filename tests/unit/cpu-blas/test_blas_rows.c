@@ -79,22 +79,22 @@ static void test_activation_special(void **state)
     }
 }
 
-/* Gradients at and around the kinks: those of ops.h. */
+/* Values and gradients at and around the kinks: those of ops.h. */
 static void test_activation_kinks(void **state)
 {
     struct blas_fixture *f = *state;
     static const struct {
         uint32_t kind;
-        float x, want;
-    } cases[] = {{SEQLSTM_ACT_RELU, 0.0f, 0.0f},
-                 {SEQLSTM_ACT_LEAKY_RELU, 0.0f, 2.0f},
-                 {SEQLSTM_ACT_LEAKY_RELU, -1.0f, 1.0f},
-                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.5f, 0.0f},
-                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.6f, 2.0f},
-                 {SEQLSTM_ACT_ELU, 0.0f, 2.0f},
-                 {SEQLSTM_ACT_HARD_SIGMOID, -0.5f, 0.0f},
-                 {SEQLSTM_ACT_HARD_SIGMOID, 1.5f, 0.0f},
-                 {SEQLSTM_ACT_HARD_SIGMOID, 0.1f, 1.0f}};
+        float x, y, want;
+    } cases[] = {{SEQLSTM_ACT_RELU, 0.0f, 0.0f, 0.0f},
+                 {SEQLSTM_ACT_LEAKY_RELU, 0.0f, 0.0f, 2.0f},
+                 {SEQLSTM_ACT_LEAKY_RELU, -1.0f, -0.5f, 1.0f},
+                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.5f, 0.0f, 0.0f},
+                 {SEQLSTM_ACT_THRESHOLDED_RELU, 0.6f, 0.6f, 2.0f},
+                 {SEQLSTM_ACT_ELU, 0.0f, 0.0f, 2.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, -0.5f, 0.0f, 0.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, 1.5f, 1.0f, 0.0f},
+                 {SEQLSTM_ACT_HARD_SIGMOID, 0.1f, 0.3f, 1.0f}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct seqlstm_activation_desc d = {.head = fixture_head(SEQLSTM_OP_ACTIVATION, sizeof d, 1),
                                             .features = 1,
@@ -107,6 +107,7 @@ static void test_activation_kinks(void **state)
                                   .slot_count = 2,
                                   .parts = SEQLSTM_BIT_BACKWARD_INPUTS};
         fixture_run(f, &f->alone, &run);
+        fixture_close_to((double)y, (double)cases[i].y, 1e-7, "value at kink", (int64_t)i);
         fixture_close_to((double)dx, (double)cases[i].want, 1e-7, "kink", (int64_t)i);
     }
 }
