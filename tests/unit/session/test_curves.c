@@ -9,6 +9,7 @@
 #include "golden.h"
 
 #include "base/value/buf.h"
+#include "base/system/file_lock.h"
 #include "runs/metric_rows.h"
 #include "scratch.h"
 #include "session/report/curves.h"
@@ -90,6 +91,10 @@ static void test_curves(void **state)
     show_page("a run that stopped");
     put("r <1>/report.html", "the report");
     show_page("a run with a report");
+    struct sl_file_lock *lock = NULL;
+    assert_int_equal(sl_file_lock_take("r <1>/lock", &lock, NULL), SEQLSTM_OK);
+    show_page("a run that goes on, with the report of before");
+    sl_file_lock_release(lock);
     put("r <1>/metrics.jsonl", "");
     assert_int_equal(unlink("r <1>/report.html"), 0);
     put("r <1>/summary.json", "{\"status\": \"finished\", \"updates\": 0, \"epochs\": 0, \"seconds\": 0.5}");
