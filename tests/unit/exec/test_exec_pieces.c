@@ -18,9 +18,10 @@ static const char data_stream[] =
 
 enum { B = 6, STEPS = 7, CLASSES = 5, FEATURES = 3, STAGES_MOST = 3 };
 static const int32_t ragged[B] = {7, 5, 5, 2, 1, 0}, even[B] = {6, 6, 6, 6, 6, 6}, empty[B] = {0};
-/* Of two batches; where the second has no steps, nothing is left of the first. */
-enum { TURNS = 4 };
-static const int32_t *const turns[TURNS][2] = {{ragged, ragged}, {even, even}, {empty, empty}, {ragged, empty}};
+/* Of two batches; where the second has no steps, or one of its sequences, nothing is left of the first. */
+enum { TURNS = 5 };
+static const int32_t *const turns[TURNS][2] = {
+    {ragged, ragged}, {even, even}, {empty, empty}, {ragged, empty}, {even, ragged}};
 
 struct model_case {
     const char *name, *data;
