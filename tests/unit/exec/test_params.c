@@ -91,7 +91,8 @@ static void lent_gradients_stay_with_their_owner(void **state)
  * nothing. */
 static void rows_have_weights(void **state)
 {
-    static float classes[] = {2, 30, 400}, values[] = {0, 0.5f, 0.6f, 1}, weights[] = {1, 0.5f, 0.25f, 3};
+    static float before[] = {5000, 2, 30, 400}, *const classes = before + 1;
+    static float values[] = {0, 0.5f, 0.6f, 1}, weights[] = {1, 0.5f, 0.25f, 3};
     static int32_t ids[] = {2, -1, 0, 1}, index[4];
     static struct sl_exec exec;
     (void)state;
@@ -110,6 +111,48 @@ static void rows_have_weights(void **state)
     batch.weight.kind = SL_FIELD_NONE;
     assert_true(sl_exec_weigh(&exec, &batch) == 2 + 2 + 30 + 30);
 }
+
+/* ---- memories ---------------------------------------------------------------------------------------------------- */
+
+/* One after the other in the order of the source; those that the batch does not have are empty. */
+static void memories_are_where_attention_looks(void **state)
+{
+    enum { MOST = 5, ROWS = 5 };
+    static const int32_t lengths[] = {3, 2, 99}, sizes[] = {2, 2, 1}; /* what is behind is none */
+    static const int64_t row_offsets[] = {0, 2, 4, 5};
+    static const int32_t expected_offset[] = {0, 3, 5, 5, 5, 5, -7}, expected_row[] = {0, 2, 4, 1, 3, -7};
+    static const int32_t place[] = {1, 0}, target_sizes[] = {2, 1};
+    static const int64_t target_offsets[] = {0, 2, 3};
+    static struct sl_graph target_graph;
+    int32_t offset[MOST + 2], row[ROWS + 1], sequence[4], memory[4];
+    struct sl_exec *exec = calloc(1, sizeof *exec);
+    (void)state;
+    assert_non_null(exec);
+    target_graph.facts.envelope.sequences = MOST;
+    exec->graph = &target_graph;
+    exec->indices[SL_TENSOR_SEQUENCE - SL_TENSOR_SEQUENCE] = sequence;
+    exec->indices[SL_TENSOR_MEMORY_OF - SL_TENSOR_SEQUENCE] = memory;
+    exec->indices[SL_TENSOR_MEMORY_OFFSET - SL_TENSOR_SEQUENCE] = offset;
+    exec->indices[SL_TENSOR_MEMORY_ROW - SL_TENSOR_SEQUENCE] = row;
+    for (int k = 0; k < MOST + 2; k++)
+        offset[k] = row[k % (ROWS + 1)] = sequence[k % 4] = memory[k % 4] = -7;
+    struct sl_batch batch = {
+        .sequences = 2,
+        .axis = {.sequences = 2, .steps = 2, .rows = 3, .batch_sizes = target_sizes, .row_offsets = target_offsets}};
+    batch.source.present = true;
+    batch.source.sequences = 2;
+    batch.source.place = (int32_t *)(uintptr_t)place;
+    batch.source.axis = (struct seqlstm_axis){
+        .sequences = 2, .steps = 3, .rows = 5, .lengths = lengths, .batch_sizes = sizes, .row_offsets = row_offsets};
+    sl_exec_fill_indices(exec, &batch);
+    assert_memory_equal(offset, expected_offset, sizeof offset);
+    assert_memory_equal(row, expected_row, sizeof row);
+    assert_true(sequence[0] == 0 && sequence[1] == 1 && sequence[2] == 0 && sequence[3] == -7);
+    assert_true(memory[0] == 1 && memory[1] == 0 && memory[2] == 1 && memory[3] == -7);
+    free(exec);
+}
+
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
 
 static void note(struct sl_params *params, int32_t place, int32_t p)
 {
@@ -166,6 +209,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copies_go_around_what_is_newer),
+        cmocka_unit_test(memories_are_where_attention_looks),
         cmocka_unit_test(trained_parameters_come_first),
         cmocka_unit_test(lent_gradients_stay_with_their_owner),
         cmocka_unit_test(rows_have_weights),
