@@ -304,6 +304,8 @@ static void test_steps_of_the_calendar(void **state)
                             "2020-05-05T07:00,5\n2020-06-06T07:00,6\n2020-07-06T07:00,7\n");
     data_expect_failure(STEP("1mo"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
                         "train.csv:4: column `t` goes from 2020-02-05T06:00 to 2020-03-05T07:00");
+    data_write("train.csv", "t,v\n2020-01-05T06:00:00,1\n2020-02-05T06:00:01,2\n");
+    data_expect_failure(STEP("1mo"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "train.csv:3: column `t` goes from");
     data_write("train.csv",
                "t,v\n2019-11-30,1\n2019-12-31,2\n2020-01-31,3\n2020-02-29,4\n2020-03-31,5\n2020-04-30,6\n");
     data_expect_failure(STEP("2mo"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
