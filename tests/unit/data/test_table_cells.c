@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "data/table/columns.h"
 #include "data/table/moment.h"
 #include "data/table/table_read.h"
 
@@ -215,6 +216,40 @@ static void test_missing(void **state)
     }
 }
 
+/* Different values are counted up to a limit. */
+static void test_categories(void **state)
+{
+    (void)state;
+    for (int64_t more = -1; more <= 2; more++) {
+        const int64_t values = SL_COLUMN_CATEGORIES + more;
+        struct sl_columns columns;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_buf text = {0};
+        sl_buf_append_text(&text, "a,b\n");
+        for (int64_t r = 0; r < values; r++)
+            sl_buf_printf(&text, "%lld,1\n", (long long)r);
+        sl_buf_append_text(&text, "7,1\n7,1\n9,1\n");
+        data_write("many.csv", sl_buf_text(&text));
+        sl_buf_deinit(&text);
+        struct sl_model *model =
+            data_model("type: csv, train: {file: many.csv}, inputs: [a], targets: [b]", MODEL_DENSE, "loss: mse");
+        const struct sl_source *source = &model->data.splits[SL_SPLIT_TRAIN];
+        if (sl_columns_read(model, source->inputs, source->targets, &columns, &err) != SEQLSTM_OK)
+            fail_msg("%s", err.message);
+        assert_int_equal(columns.rows, values + 3);
+        assert_int_equal(columns.items[0].categories, more < 1 ? values : SL_COLUMN_CATEGORIES + 1);
+        assert_int_equal(columns.items[1].categories, 1);
+        assert_int_equal(columns.items[1].common[0].count, values + 3);
+        assert_true(columns.items[0].high == (double)(values - 1));
+        if (more < 1) {
+            assert_string_equal(columns.items[0].common[0].text, "7");
+            assert_true(columns.items[0].common[0].count == 3 && columns.items[0].common[1].count == 2);
+        }
+        sl_columns_deinit(&columns);
+        sl_model_destroy(model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -223,6 +258,7 @@ int main(void)
         cmocka_unit_test(test_formats),
         cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_categories),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

@@ -314,6 +314,23 @@ static void axes_count_from_both_ends(void **state)
         }
 }
 
+/* No shape has more than SL_ONNX_RANK_MAX dimensions. */
+static void ranks_have_a_limit(void **state)
+{
+    (void)state;
+    const int64_t values[] = {0, 1, 2, 3, 4, 5}, axes[] = {0, 1, 2, 3, 4, 5, 6};
+    const struct sl_onnx_constant data = {.rank = 2, .shape = {2, 3}, .elems = 6, .ints = values};
+    for (int64_t count = SL_ONNX_RANK_MAX - 3; count <= SL_ONNX_RANK_MAX - 1; count++) {
+        const struct sl_onnx_constant list = {.rank = 1, .shape = {count}, .elems = count, .ints = axes};
+        const struct sl_onnx_constant *const inputs[] = {&data, &list};
+        struct sl_arena arena = {0};
+        struct sl_onnx_constant out;
+        assert_int_equal(fold(&arena, "Unsqueeze", inputs, 2, &out), 2 + count <= SL_ONNX_RANK_MAX);
+        assert_true(2 + count > SL_ONNX_RANK_MAX || (out.rank == 2 + count && out.shape[count + 1] == 3));
+        sl_arena_deinit(&arena);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -322,6 +339,7 @@ int main(void)
         cmocka_unit_test(few_are_gathered),
         cmocka_unit_test(slices_walk_as_specified),
         cmocka_unit_test(axes_count_from_both_ends),
+        cmocka_unit_test(ranks_have_a_limit),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

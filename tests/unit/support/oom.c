@@ -2,6 +2,8 @@
 /* Wrapped system functions that fail on demand; see oom.h. */
 #include "oom.h"
 
+#include "descriptors.h"
+
 #include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
@@ -237,9 +239,12 @@ int oom_end(void)
     return blocks > 0 ? -1 : 0;
 }
 
+static int group_descriptors;
+
 int oom_group_begin(void **state)
 {
     (void)state;
+    group_descriptors = descriptors_count();
     oom_watch();
     return 0;
 }
@@ -247,7 +252,10 @@ int oom_group_begin(void **state)
 int oom_group_end(void **state)
 {
     (void)state;
-    return oom_end();
+    const int more = descriptors_count() - group_descriptors;
+    if (more != 0)
+        fprintf(stderr, "%d more file descriptors are open than before\n", more);
+    return oom_end() != 0 || more != 0 ? -1 : 0;
 }
 
 /* ---- the functions ---------------------------------------------------------------------------------------------- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A folder of the test program's own, made before its first test and removed behind its last; no block of memory may be
- * left then:
+/* A folder of the test program's own, made before its first test and removed behind its last; no block of memory and no
+ * descriptor may be left then:
  *
  *   cmocka_run_group_tests(tests, scratch_make, scratch_remove)
  */
@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "descriptors.h"
 #include "temporary.h"
 
 /* Of oom.h; a test with an allocator of its own is without them. */
@@ -18,10 +19,12 @@ void oom_watch(void) __attribute__((weak));
 int oom_end(void) __attribute__((weak));
 
 static char scratch_folder[TEMPORARY_BYTES];
+static int scratch_descriptors;
 
 static inline int scratch_make(void **state)
 {
     (void)state;
+    scratch_descriptors = descriptors_count();
     if (oom_watch)
         oom_watch();
     return mkdtemp(temporary_template(scratch_folder, "unit")) ? 0 : -1;
@@ -38,8 +41,10 @@ static inline int scratch_clear(void **state)
 
 static inline int scratch_remove(void **state)
 {
-    const int cleared = scratch_clear(state);
-    return oom_end && oom_end() != 0 ? -1 : cleared;
+    const int cleared = scratch_clear(state), more = descriptors_count() - scratch_descriptors;
+    if (more != 0)
+        fprintf(stderr, "%d more file descriptors are open than before\n", more);
+    return (oom_end && oom_end() != 0) || more != 0 ? -1 : cleared;
 }
 
 /* Valid until the next call. */
