@@ -13,6 +13,7 @@ static const float ones[SEQUENCES] = {1, 1, 1, 1};
 
 struct many_sequences : step_layer {
     int sequences, steps;
+    bool tanh = false; /* or no activation */
 
     /* `active`: the sequences of each step. */
     explicit many_sequences(const std::vector<int32_t> &active) : step_layer(ones)
@@ -62,6 +63,8 @@ static bool run(many_sequences &p, const kind &k, bool backward)
 {
     seqlstm_recurrent_desc desc = step_layer::describe();
     desc.head.max_sequences = p.sequences;
+    if (p.tanh)
+        desc.activations[SEQLSTM_PLACE_CANDIDATE][0].kind = SEQLSTM_ACT_TANH;
     p.bind();
     int code = 0;
     if (k.units == 0) {
@@ -115,6 +118,35 @@ static bool check(const kind &k, const std::vector<int32_t> &active)
     return good;
 }
 
+/* Activations that keep h small let it be sent without a scale: but for an initial state that is large, be it in the
+ * last group of a cluster alone. Its weights are small, so that tanh tells of it. */
+static bool check_large(const kind &k, const std::vector<int32_t> &active, int large)
+{
+    many_sequences p(active);
+    const std::vector<float> u = p.z;
+    p.tanh = true;
+    p.layer.candidate.kind = SEQLSTM_ACT_TANH;
+    p.h0[(size_t)(large * UNITS + 3)] = 1e6f;
+    for (int i = 0; i < UNITS; i++)
+        p.w[(size_t)(i * UNITS + 3)] *= 1e-6f;
+    if (!run(p, k, false))
+        return false;
+    for (int b = 0; b < p.sequences; b++)
+        for (int t = 0; t < p.lengths[(size_t)b]; t++)
+            for (int i = 0; i < UNITS; i++) {
+                const float *before = t > 0 ? &p.h[p.at(t - 1, b)] : &p.h0[(size_t)(b * UNITS)];
+                double sum = (double)u[p.at(t, b) + (size_t)i];
+                for (int j = 0; j < UNITS; j++)
+                    sum += (double)p.w[(size_t)(i * UNITS + j)] * (double)before[j];
+                const double got = (double)p.h[p.at(t, b) + (size_t)i];
+                if (!(fabs(got - tanh(sum)) <= 1e-5)) {
+                    printf("# sequence %d, step %d, unit %d: %g, expected %g\n", b, t, i, got, tanh(sum));
+                    return false;
+                }
+            }
+    return true;
+}
+
 int main()
 {
     enum { ROOM = 227 * 1024, SMALL_ROOM = 99 * 1024, LITTLE_ROOM = 64 * 1024 };
@@ -134,5 +166,9 @@ int main()
         for (const auto &active : batches)
             tests.push_back(
                 {k.name + (", " + std::to_string(active[0])) + " sequences", [&] { return check(k, active); }});
+    for (const kind *k : {&kinds[0], &kinds[2], &kinds[4]})
+        for (int large : {0, 20, 36})
+            tests.push_back({k->name + (", a large first h of sequence " + std::to_string(large)),
+                             [=] { return check_large(*k, batches[0], large); }});
     return run_tests(tests);
 }

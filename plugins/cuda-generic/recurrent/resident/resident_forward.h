@@ -47,24 +47,29 @@ static __device__ __forceinline__ void cg_resident_load_input(const struct cg_la
     x->mask = y.mask_h ? gpu_load_if(runs, y.mask_h + (int64_t)cell.b * n + cell.unit) : 1.0f;
 }
 
-/* Publishes the masked h of a cell. All lanes of the warp call. */
+/* Publishes the masked h of a cell, scaled by the largest of its sequence in the block if it is to be. */
+template <int PARTS>
+static __device__ __forceinline__ void cg_resident_publish_h(const struct cg_resident_place &p,
+                                                             const struct cg_resident_call &call, uint32_t *half,
+                                                             const struct cg_resident_cell &cell, bool scaled,
+                                                             uint32_t most, float h)
+{
+    const float scale = scaled ? cg_split_scale(gpu_bits_float(most)) : 1.0f;
+    cg_resident_put<PARTS>(call, half, cell.column, p.block * call.r.segment + cell.own, h * scale);
+    if (scaled && cell.own == 0)
+        cg_resident_put_scale(p, call, half, cell.column, cg_split_inverse(gpu_bits_float(most)));
+}
+
+/* The same; all lanes of the warp call, for which `scaled` is the same. */
 template <int PARTS>
 static __device__ __forceinline__ void cg_resident_publish(const struct cg_resident_place &p,
                                                            const struct cg_resident_call &call, uint32_t *half,
                                                            const struct cg_resident_cell &cell, bool there, bool scaled,
                                                            float h)
 {
-    float scale = 1.0f, inverse = 1.0f;
-    if (scaled) {
-        const uint32_t most = cg_resident_max_units(cg_cluster_magnitude(h), call.r.units);
-        scale = cg_split_scale(gpu_bits_float(most));
-        inverse = cg_split_inverse(gpu_bits_float(most));
-    }
-    if (!there)
-        return;
-    cg_resident_put<PARTS>(call, half, cell.column, p.block * call.r.segment + cell.own, h * scale);
-    if (scaled && cell.own == 0)
-        cg_resident_put_scale(p, call, half, cell.column, inverse);
+    const uint32_t most = scaled ? cg_resident_max_units(cg_cluster_magnitude(h), call.r.units) : 0;
+    if (there)
+        cg_resident_publish_h<PARTS>(p, call, half, cell, scaled, most, h);
 }
 
 /* Publishes the h before the first step in both halves, since sequences may begin later, and finds out whether any is
@@ -79,13 +84,13 @@ static __device__ void cg_resident_publish_initial(struct cg_resident_place &p, 
         const int64_t at = (int64_t)cell.b * y.hidden + cell.unit;
         const float h = cell.b >= 0 ? cg_or_zero(y.h0, at) * cg_or_one(y.mask_h, at) : 0.0f;
         const uint32_t most = cg_resident_max_units(cg_cluster_magnitude(h), call.r.units);
-        const bool large = gpu_bits_float(most) >= CG_CLUSTER_TAME;
-        if (large || call.r.wild)
+        const bool scaled = call.r.wild || gpu_bits_float(most) >= CG_CLUSTER_TAME; /* not alike in a warp */
+        if (scaled)
             p.counter[1] = 1;
-        for (unsigned half = 0; half < 2; half++) {
+        for (unsigned half = 0; e < cells && half < 2; half++) {
             uint32_t *to = cg_resident_half(p, half);
-            cg_resident_publish<PARTS>(p, call, to, cell, e < cells, call.r.wild || large, h);
-            if (e < cells && cell.own == 0 && !(call.r.wild || large))
+            cg_resident_publish_h<PARTS>(p, call, to, cell, scaled, most, h);
+            if (cell.own == 0 && !scaled)
                 cg_resident_put_scale(p, call, to, cell.column, 1.0f);
         }
     }
