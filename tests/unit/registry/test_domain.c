@@ -21,13 +21,14 @@ enum { DEVICE = 2 };
 static int blocks, streams_open, synchronized;
 static seqlstm_status fill_status, copy_status;
 static uint64_t last_bytes;
+static uint32_t kind_asked = SEQLSTM_MEMORY_DEVICE;
 static char stream;
 
 static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, uint64_t bytes,
                                void **out_pointer, struct seqlstm_error *err)
 {
     (void)instance, (void)err;
-    assert_true(device == DEVICE && kind == SEQLSTM_MEMORY_DEVICE);
+    assert_true(device == DEVICE && kind == kind_asked);
     last_bytes = bytes;
     *out_pointer = malloc(bytes);
     blocks++;
@@ -37,7 +38,7 @@ static seqlstm_status allocate(struct seqlstm_instance *instance, uint32_t devic
 static void release(struct seqlstm_instance *instance, uint32_t device, uint32_t kind, void *pointer)
 {
     (void)instance;
-    assert_true(device == DEVICE && kind == SEQLSTM_MEMORY_DEVICE);
+    assert_true(device == DEVICE && kind == kind_asked);
     free(pointer);
     blocks--;
 }
@@ -167,8 +168,14 @@ static void blocks_are_zeros_of_the_alignment_at_least(void **state)
         synchronized = 0;
         sl_domain_release(&domain, block); /* after all work on it */
         assert_int_equal(synchronized, 1);
+        kind_asked = SEQLSTM_MEMORY_PINNED;
+        ok(sl_domain_allocate_pinned(&domain, rows[k].asked, &block, &err), &err);
+        assert_int_equal(last_bytes, rows[k].given);
+        sl_domain_release_pinned(&domain, block);
+        kind_asked = SEQLSTM_MEMORY_DEVICE;
     }
     sl_domain_release(&domain, NULL);
+    sl_domain_release_pinned(&domain, NULL);
     assert_int_equal(synchronized, 1);
     assert_int_equal(blocks, 0);
     sl_domain_close(&domain);
