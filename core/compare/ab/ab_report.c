@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "compare/ab/ab.h"
 
@@ -183,8 +184,10 @@ static json_t *write_layer(const struct sl_ab_report *report, const struct sl_ab
                   layer->compared ? number(layer->verdict_a.worst) : json_null(), "b_error",
                   layer->compared ? number(layer->verdict_b.worst) : json_null(), "refused", layer->refused,
                   "numeric_ok", !layer->verdict_a.failed && !layer->verdict_b.failed);
-    if (head && object)
-        json_object_update(head, object);
+    if (!object || json_object_update(head, object) != 0) {
+        json_decref(head);
+        head = NULL;
+    }
     json_decref(object);
     return head;
 }
@@ -199,7 +202,7 @@ seqlstm_status sl_ab_report_print_json(const struct sl_ab_report *report, struct
 {
     json_t *layers = json_array();
     for (int32_t l = 0; l < report->layer_count; l++)
-        json_array_append_new(layers, write_layer(report, &report->layers[l]));
+        layers = sl_json_add(layers, write_layer(report, &report->layers[l]));
     json_t *step = write_times(report->a_ns, report->b_ns, report->gflop, report->peak_gflops, &report->step);
     json_t *root = json_pack(
         "{s:s,s:o,s:o,s:s,s:i,s:{s:I,s:I,s:i},s:s?,s:f,s:I,s:I,s:o,s:o,s:b,s:{s:o,s:o,s:o},s:o}", "schema",

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 #include "base/value/text.h"
 #include "compare/sweep/sweep_report.h"
@@ -181,8 +182,9 @@ void sl_sweep_print_table(const struct sl_sweep_report *report, struct sl_buf *o
 
 /* ---- JSON --------------------------------------------------------------------------------------------------- */
 
-static void add_rows(const struct sl_sweep_report *report, json_t *rows)
+static json_t *list_rows(const struct sl_sweep_report *report)
 {
+    json_t *rows = json_array();
     for (int32_t b = 0; b < report->batch_count; b++)
         for (int32_t c = 0; c < report->candidate_count; c++) {
             const struct sl_sweep_batch *batch = &report->batches[b];
@@ -190,7 +192,7 @@ static void add_rows(const struct sl_sweep_report *report, json_t *rows)
             const struct sl_sweep_candidate *candidate = &report->candidates[c];
             if (cell->rounds == 0)
                 continue;
-            json_array_append_new(
+            rows = sl_json_add(
                 rows, json_pack("{s:I,s:I,s:s,s:s,s:i,s:f,s:f,s:f,s:i,s:f,s:f,s:f,s:b}", "batch",
                                 (json_int_t)batch->batch, "rows", (json_int_t)batch->rows, "backend", candidate->name,
                                 "device", candidate->device, "threads", candidate->threads, "step_ns", cell->step_ns,
@@ -198,6 +200,7 @@ static void add_rows(const struct sl_sweep_report *report, json_t *rows)
                                 rows_per_s(batch, cell), "gflops", batch->gflop / (1e-9 * cell->step_ns),
                                 "fraction_of_peak", share_of_peak(report, batch, c), "wins", batch->winner == c));
         }
+    return rows;
 }
 
 static json_t *list_loans(const struct sl_sweep_report *report)
@@ -206,9 +209,9 @@ static json_t *list_loans(const struct sl_sweep_report *report)
     for (int32_t c = 0; c < report->candidate_count; c++)
         for (int32_t l = 0; l < sl_sweep_count_loans(report, c); l++) {
             const struct sl_sweep_loan *loan = &report->candidates[c].loans[l];
-            json_array_append_new(list, json_pack("{s:s,s:s,s:{s:s,s:s},s:s}", "backend", report->candidates[c].name,
-                                                  "layer", loan->layer, "runs_on", "backend", loan->id, "variant",
-                                                  loan->variant, "reason", loan->reason));
+            list = sl_json_add(list, json_pack("{s:s,s:s,s:{s:s,s:s},s:s}", "backend", report->candidates[c].name,
+                                               "layer", loan->layer, "runs_on", "backend", loan->id, "variant",
+                                               loan->variant, "reason", loan->reason));
         }
     return list;
 }
@@ -218,28 +221,25 @@ static json_t *list_excluded(const struct sl_sweep_report *report)
     json_t *list = json_array();
     for (int32_t c = 0; c < report->candidate_count; c++)
         if (report->candidates[c].excluded)
-            json_array_append_new(list,
-                                  json_pack("{s:s,s:i,s:s,s:b}", "backend", report->candidates[c].name, "threads",
-                                            report->candidates[c].threads, "reason", report->candidates[c].excluded,
-                                            "numeric_ok", !report->candidates[c].failed));
+            list = sl_json_add(list, json_pack("{s:s,s:i,s:s,s:b}", "backend", report->candidates[c].name, "threads",
+                                               report->candidates[c].threads, "reason", report->candidates[c].excluded,
+                                               "numeric_ok", !report->candidates[c].failed));
     return list;
 }
 
 seqlstm_status sl_sweep_print_json(const struct sl_sweep_report *report, struct sl_buf *out, struct seqlstm_error *err)
 {
     struct sl_buf sentence = {0};
-    json_t *rows = json_array();
     sl_sweep_print_sentence(report, &sentence);
-    add_rows(report, rows);
     json_t *crossover =
         report->crossover > 0 ? json_pack("{s:I}", "batch", (json_int_t)report->crossover) : json_null();
     json_t *root = json_pack("{s:s,s:s,s:s,s:o,s:o,s:s,s:o,s:o,s:o,s:b}", "schema", "seqlstm.bench/1", "model",
                              report->model->name, "phase", report->phase == SL_PHASE_TRAIN ? "train" : "infer", "rows",
-                             rows, "crossover", crossover, "sentence", sl_buf_text(&sentence), "loans",
+                             list_rows(report), "crossover", crossover, "sentence", sl_buf_text(&sentence), "loans",
                              list_loans(report), "excluded", list_excluded(report), "skipped_from",
                              report->skipped_from > 0 ? json_integer(report->skipped_from) : json_null(), "numeric_ok",
                              report->failures == 0);
-    const bool fine = sl_json_append_tree(out, root, 0);
+    const bool fine = sl_json_append_tree(out, root, 0) && !sentence.failed;
     sl_buf_deinit(&sentence);
     if (!fine)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for the report's JSON");

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/operation/op_signature.h"
+#include "base/value/json_tree.h"
 #include "base/value/json_write.h"
 
 static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase)
@@ -17,11 +18,11 @@ static json_t *write_judgement(const struct sl_judgement *j, enum sl_phase phase
                   "variant", offer->variant, "verdict", sl_verdict_name(j->verdict), "gradients", j->backward,
                   "error_over_tolerance", isfinite(j->worst) ? json_real(j->worst) : json_null(), "reason", j->detail);
     if (object && !offer->accepted) {
-        json_object_set_new(object, "option", json_string(offer->option));
-        json_object_set_new(object, "value", json_string(offer->value));
-        json_object_set_new(object, "file", offer->place.file ? json_string(offer->place.file) : json_null());
-        json_object_set_new(object, "line", json_integer(offer->place.line));
-        json_object_set_new(object, "column", json_integer(offer->place.column));
+        object = sl_json_put(object, "option", json_string(offer->option));
+        object = sl_json_put(object, "value", json_string(offer->value));
+        object = sl_json_put(object, "file", offer->place.file ? json_string(offer->place.file) : json_null());
+        object = sl_json_put(object, "line", json_integer(offer->place.line));
+        object = sl_json_put(object, "column", json_integer(offer->place.column));
     }
     return object;
 }
@@ -35,7 +36,7 @@ seqlstm_status sl_verify_report_print_json(const struct sl_verify_report *report
         enum sl_phase phase;
         const struct sl_judgement *j = sl_verify_report_get(report, i, &phase);
         totals[j->verdict]++;
-        json_array_append_new(layers, write_judgement(j, phase));
+        layers = sl_json_add(layers, write_judgement(j, phase));
     }
     const struct sl_envelope batch = sl_verify_report_get_batch(report);
     json_t *root =

@@ -121,8 +121,44 @@ static void test_runs(void **state)
     sl_buf_deinit(&fake_log);
 }
 
+static seqlstm_status compare_both(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_ab_report *report = NULL;
+    struct sl_buf text = {0};
+    const struct sl_ab_request request = {.session = session,
+                                          .a = "aa",
+                                          .b = "bb",
+                                          .rounds = 3,
+                                          .seconds = 0.5,
+                                          .confidence = 0.95,
+                                          .threads = 1,
+                                          .interrupt = &fake_interrupt};
+    fake_now_ns = 0;
+    seqlstm_status status = sl_ab_run(&request, &report, err);
+    if (status == SEQLSTM_OK) {
+        sl_ab_report_print_table(report, &text);
+        status = sl_ab_report_print_json(report, &text, err);
+    }
+    if (status == SEQLSTM_OK && (text.failed || fake_log.failed))
+        status = SEQLSTM_NO_MEMORY;
+    sl_buf_deinit(&text);
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+    sl_ab_report_destroy(report);
+    return status;
+}
+
+static void test_memory(void **state)
+{
+    struct sl_session *session = fake_session(model);
+    (void)state;
+    fake_backends = backends;
+    fake_without_memory(compare_both, session);
+    sl_session_close(session);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -208,9 +208,49 @@ static void test_runs(void **state)
     sl_buf_deinit(&fake_log);
 }
 
+static seqlstm_status sweep_two(struct sl_session *session, struct seqlstm_error *err)
+{
+    static const char *const names[] = {"quick", "plain"};
+    struct sl_sweep_report *report = NULL;
+    struct sl_buf text = {0};
+    const struct sl_sweep_request request = {.session = session,
+                                             .backends = names,
+                                             .backend_count = 2,
+                                             .batches = {2, 4},
+                                             .batch_count = 2,
+                                             .threads = {1, 2},
+                                             .thread_count = 2,
+                                             .interrupt = &fake_interrupt,
+                                             .phase = SL_PHASE_TRAIN,
+                                             .seconds = 0.1};
+    fake_now_ns = 1000;
+    seqlstm_status status = sl_sweep_run(&request, &report, err);
+    if (status == SEQLSTM_OK) {
+        sl_sweep_print_table(report, &text);
+        status = sl_sweep_print_json(report, &text, err);
+    }
+    if (status == SEQLSTM_OK && (text.failed || fake_log.failed))
+        status = SEQLSTM_NO_MEMORY;
+    sl_buf_deinit(&text);
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+    sl_sweep_report_destroy(report);
+    return status;
+}
+
+static void test_memory(void **state)
+{
+    struct sl_session *session = fake_session(model);
+    (void)state;
+    fake_backends = backends;
+    fake_without_memory(sweep_two, session);
+    sl_session_close(session);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves),
-                                       cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs)};
+                                       cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs),
+                                       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

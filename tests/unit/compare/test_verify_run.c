@@ -8,6 +8,7 @@
 
 #include "golden.h"
 #include "ok.h"
+#include "oom.h"
 #include "scratch.h"
 
 #include "base/operation/op_signature.h"
@@ -247,6 +248,16 @@ static void show_run(const char *title, const char *text, const char *backend, i
                       (long long)batch.sequences, (long long)batch.rows);
         if (in_json)
             add_json(report);
+    }
+    for (int n = 1; report; n++) { /* what lacks a part is not written */
+        struct sl_buf json = {0};
+        oom_fail_at(n);
+        const seqlstm_status written = sl_verify_report_print_json(report, &json, &err);
+        const bool failed = oom_disarm();
+        assert_true(failed == (written == SEQLSTM_NO_MEMORY || json.failed));
+        sl_buf_deinit(&json);
+        if (!failed)
+            break;
     }
     sl_verify_report_destroy(report);
     sl_session_close(session);

@@ -9,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/live.h"
 #include "golden.h"
+#include "oom.h"
 #include "temporary.h"
 
 #include "base/operation/op_signature.h"
@@ -105,10 +107,11 @@ static seqlstm_status fake_get_facts(struct sl_compare_side *side, struct sl_are
 {
     const struct fake_side *f = fake_of(side);
     const struct sl_graph *graph = f->request.graph;
-    (void)err;
     memset(out, 0, sizeof *out);
     out->unit_count = sl_unit_count(graph);
     out->units = SL_ARENA_ARRAY(arena, struct sl_compare_side_unit, (size_t)out->unit_count);
+    if (!out->units)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for facts");
     out->on_device = f->backend->on_device;
     strcpy(out->id, f->backend->id);
     strcpy(out->version, f->backend->version);
@@ -216,13 +219,36 @@ seqlstm_status __wrap_sl_local_side_open(const struct sl_local_side_request *req
     if (!b->id || b->gone)
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s: %s", request->own->name, b->id ? b->gone : "unknown");
     struct fake_side *f = calloc(1, sizeof *f);
-    assert_non_null(f);
+    if (!f)
+        SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a side");
     f->side.table = &table;
     f->backend = b;
     f->request = *request;
     fake_open_sides++;
     *out_side = &f->side;
     return SEQLSTM_OK;
+}
+
+/* Makes each allocation of `run` fail, which gives NO_MEMORY then, or what it gives with memory. Nothing stays. */
+static void fake_without_memory(seqlstm_status (*run)(struct sl_session *session, struct seqlstm_error *err),
+                                struct sl_session *session)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    if (run(session, &err) != SEQLSTM_OK)
+        fail_msg("%s", err.message);
+    const long before = live_count();
+    for (int n = 1;; n++) {
+        err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = run(session, &err);
+        const bool failed = oom_disarm();
+        if (live_count() != before || fake_open_sides != 0)
+            fail_msg("after allocation %d: %ld blocks, %d sides", n, live_count() - before, fake_open_sides);
+        if (!failed)
+            break;
+        if (status != SEQLSTM_NO_MEMORY)
+            fail_msg("allocation %d: status %d, '%s'", n, (int)status, err.message);
+    }
 }
 
 /* A session of the model `text`; its options have one thread. */
