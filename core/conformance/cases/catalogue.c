@@ -281,6 +281,7 @@ static const struct plain plains[] = {
     {"attention", "R9B4T5K6V7", "flat", "saturated", true},
     {"attention", "R9B4T5K6V7", "flat", "kind=additive,saturated", true},
     {"attention", "R9B4T5K6V7", "flat", "no_dy,weights", true},
+    {"attention", "R9B4T5K6", "flat", "no_dy,kind=additive,shared", true},
     {"attention", "R9B4T5K6V7", "flat", "no_dx,kind=additive", true},
     {"attention", "R300B20T30K256", "flat", "queries=packed,shared", false},
     {"attention", "R300B20T30K256", "flat", "queries=packed,kind=additive,weights", false},
