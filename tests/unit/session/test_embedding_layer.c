@@ -36,6 +36,9 @@ static void test_the_layer_before_the_answer(void **state)
          "a"},
         {LIST(A_VECTOR "  - {type: activation, name: b, activation: tanh}\n  - {type: dense, name: c, units: 2}\n"),
          "b"},
+        {LIST(A_VECTOR "  - {type: output, name: b}\n"), "a"},
+        {LIST(A_VECTOR "  - {type: dense, name: b, units: 5}\n  - {type: output, name: c, activation: sigmoid}\n"),
+         "b"},
         {LIST(A_VECTOR), "a"}, /* the answer itself */
         {LIST(A_VECTOR "  - {type: activation, name: b, activation: tanh}\n"), "a"},
         {LIST(A_SEQUENCE "  - {type: pool, name: b, mode: mean}\n  - {type: dense, name: c, units: 2}\n"), "b"},

@@ -228,12 +228,46 @@ static void rows_stay_without_memory(void **state)
     }
 }
 
+/* A disk that loses rows is told of; what cannot be synced, as a pipe, needs none. Times are in microseconds. */
+static void syncs_that_fail_are_told(void **state)
+{
+    (void)state;
+    struct sl_metrics_log *log = NULL;
+    struct sl_metric_values values = {.count = 0};
+    const struct sl_metrics_row row = {.update = 1,
+                                       .epoch = 1,
+                                       .seconds = 2.0001234567,
+                                       .split = "train",
+                                       .span = "epoch",
+                                       .learning_rate = NAN,
+                                       .teacher_forcing = NAN,
+                                       .gradient_norm = NAN,
+                                       .rows_per_second = NAN,
+                                       .values = &values};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char path[256];
+    snprintf(path, sizeof path, "%s", scratch_path("synced.jsonl"));
+    assert_int_equal(sl_metrics_log_open(path, 0, 0, NULL, &log, NULL, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_metrics_log_append(log, &row, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_metrics_log_sync(log, NULL), SEQLSTM_OK);
+    io_fail_at(1, EINVAL, -1);
+    assert_int_equal(sl_metrics_log_sync(log, NULL), SEQLSTM_OK);
+    io_fail_at(1, EIO, -1);
+    assert_int_equal(sl_metrics_log_sync(log, &err), SEQLSTM_IO);
+    assert_true(io_disarm() && err.native_code == EIO && strstr(err.message, path));
+    sl_metrics_log_close(log);
+    char *text = read_all(path);
+    assert_string_equal(text, "{\"update\":1,\"epoch\":1,\"seconds\":2.000123,\"split\":\"train\",\"span\":\"epoch\","
+                              "\"metrics\":{}}\n");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(rows_behind_the_checkpoint_go),     cmocka_unit_test(what_is_no_row_is_told),
         cmocka_unit_test(a_log_with_another_name_is_copied), cmocka_unit_test(writes_that_do_not_end_at_once),
-        cmocka_unit_test(rows_stay_without_memory),
+        cmocka_unit_test(rows_stay_without_memory),          cmocka_unit_test(syncs_that_fail_are_told),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
