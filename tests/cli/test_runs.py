@@ -390,6 +390,17 @@ def test_replay(t):
     t.run('plan', 'm.yaml', '--plan', 'plan.json').quiet()
 
 
+def test_validation_of_a_stream_again(t):
+    """Only the test text is read with one row: the validation split gives what the run said of it."""
+    t.write('text.txt', 'one two three four five six seven eight nine ten\n' * 9)
+    t.write('m.yaml', harness.LANGUAGE + BY_ORDER)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    said = json.loads(t.read('r/summary.json'))['metrics']['valid']
+    again = t.run('eval', 'r', '--split', 'valid', '--json').json['metrics']
+    for name, value in said.items():
+        expect(abs(again[name] - value) <= 1e-6 * abs(value), (name, value, again))
+
+
 def test_backend_of_a_run(t):
     """What --backend named goes on with the run, though the model lists another."""
     t.write('m.yaml', TINY + 'backends: [cpu-blas]\n')
