@@ -74,14 +74,17 @@ void sl_json_append_exact(struct sl_buf *out, double value)
         sl_json_append_number(out, value);
 }
 
+static int append_part(const char *text, size_t bytes, void *out)
+{
+    sl_buf_append(out, text, bytes);
+    return ((struct sl_buf *)out)->failed ? -1 : 0;
+}
+
+/* Not with json_dumps, which goes on after a key for which it had no memory (jansson 2.14). */
 bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
 {
-    char *text = root ? json_dumps(root, JSON_INDENT(2) | flags) : NULL;
+    const bool fine = root && json_dump_callback(root, append_part, out, JSON_INDENT(2) | flags) == 0;
     json_decref(root);
-    if (!text)
-        return false;
-    sl_buf_append_text(out, text);
     sl_buf_append_char(out, '\n');
-    free(text);
-    return true;
+    return fine && !out->failed;
 }

@@ -160,8 +160,18 @@ static void commands_leave_no_block(void **state)
     sl_buf_deinit(&noted);
 }
 
+static void statistics_are_whole_or_an_error(void **state)
+{
+    static const char *const lines[] = {"data stats classes.yaml --json", "data stats m.yaml --json"};
+    (void)state;
+    for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
+        run_without_memory(lines[k]);
+    sl_buf_deinit(&noted);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_leave_no_block)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(commands_leave_no_block),
+                                       cmocka_unit_test(statistics_are_whole_or_an_error)};
     return cmocka_run_group_tests(tests, make_files, scratch_clear);
 }

@@ -145,6 +145,14 @@ static void test_how_many_are_compared(void **state)
     selected = RUNS;
 }
 
+static void test_nothing_is_lost_without_memory(void **state)
+{
+    (void)state;
+    fill(2, 1);
+    run_without_memory("runs compare a b c");
+    run_without_memory("runs compare a b c --json");
+}
+
 static int setup(void **state)
 {
     (void)state;
@@ -158,6 +166,7 @@ int main(void)
         cmocka_unit_test(test_the_widest_cell_may_be_any),
         cmocka_unit_test(test_cells_are_shown_where_they_belong),
         cmocka_unit_test(test_how_many_are_compared),
+        cmocka_unit_test(test_nothing_is_lost_without_memory),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -6,6 +6,7 @@
 
 #include <seqlstm/backend.h>
 
+#include "base/value/json_tree.h"
 #include "cli/cli.h"
 #include "registry/registry.h"
 
@@ -13,13 +14,13 @@ static json_t *write_record(const struct sl_backend_record *record)
 {
     json_t *devices = json_array(), *files = json_array(), *options = json_array();
     for (uint32_t d = 0; d < record->device_count; d++)
-        json_array_append_new(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
+        devices = sl_json_add(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
                                                  record->devices[d].device_class, "domain", record->devices[d].domain));
     for (uint32_t f = 0; f < record->file_count; f++)
-        json_array_append_new(
+        files = sl_json_add(
             files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id", record->files[f].build_id));
     for (uint32_t o = 0; o < record->option_count; o++)
-        json_array_append_new(options, json_pack("{s:s,s:s,s:s?,s:s}", "key", record->options[o].key, "type",
+        options = sl_json_add(options, json_pack("{s:s,s:s,s:s?,s:s}", "key", record->options[o].key, "type",
                                                  record->options[o].type, "default", record->options[o].default_value,
                                                  "help", record->options[o].help));
     char abi[32] = "";
@@ -35,9 +36,9 @@ static int print_json(struct cli_context *cli, const struct sl_registry *registr
 {
     json_t *backends = json_array(), *searched = json_array();
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++)
-        json_array_append_new(backends, write_record(sl_registry_get_record(registry, r)));
+        backends = sl_json_add(backends, write_record(sl_registry_get_record(registry, r)));
     for (uint32_t f = 0; f < sl_registry_get_folder_count(registry); f++)
-        json_array_append_new(searched, json_string(sl_registry_get_folder(registry, f)));
+        searched = sl_json_add(searched, json_string(sl_registry_get_folder(registry, f)));
     json_t *root =
         json_pack("{s:s,s:o,s:o}", "schema", "seqlstm.backends/1", "backends", backends, "searched", searched);
     return cli_write_json(cli, root);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See conformance_ranks.h. */
+#include "base/value/json_tree.h"
 #include "cli/commands/backends/conformance_ranks.h"
 
 #include <jansson.h>
@@ -58,9 +59,9 @@ static void note_result(void *context, const struct sl_collectives_result *resul
     if (bad || s->cli->verbosity > 0)
         cli_say(stderr, "%-6s %s%s%s\n", sl_verdict_name(result->verdict), result->name, result->detail[0] ? ": " : "",
                 result->detail);
-    json_array_append_new(s->results, json_pack("{s:s,s:s,s:s,s:f}", "case", result->name, "verdict",
-                                                sl_verdict_name(result->verdict), "detail", result->detail, "seconds",
-                                                (double)result->took_ns * 1e-9));
+    s->results = sl_json_add(s->results, json_pack("{s:s,s:s,s:s,s:f}", "case", result->name, "verdict",
+                                                   sl_verdict_name(result->verdict), "detail", result->detail,
+                                                   "seconds", (double)result->took_ns * 1e-9));
     if (result->report[0] && !s->cli->json)
         cli_say(stdout, "all_reduce of float32 on %d rank%s\n%12s %14s %14s %8s\n%s", s->request.ranks,
                 s->request.ranks == 1 ? "" : "s", "bytes", "us", "memcpy us", "ratio", result->report);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/operation/cost_json.h"
+#include "base/value/json_tree.h"
 #include "base/value/text.h"
 #include "cli/cli.h"
 #include "cli/output/data_page.h"
@@ -17,16 +18,17 @@ static json_t *pack_cost(const struct sl_batching_cost *c, bool measured, bool p
         (json_int_t)c->steps, "batches", (json_int_t)c->batches, "shapes", (json_int_t)c->shapes, "rows_lost",
         (json_int_t)c->rows_lost, "sequences_lost", (json_int_t)c->sequences_lost, "above_bound", c->above_bound);
     if (pairs) {
-        json_object_set_new(object, "source_rows", json_integer((json_int_t)c->source_rows));
-        json_object_set_new(object, "source_steps", json_integer((json_int_t)c->source_steps));
+        object = sl_json_put(object, "source_rows", json_integer((json_int_t)c->source_rows));
+        object = sl_json_put(object, "source_steps", json_integer((json_int_t)c->source_steps));
     }
     if (measured)
-        json_object_set_new(object, "seconds", json_real(c->seconds));
-    json_t *edges = c->edge_count > 0 ? json_array() : NULL;
+        object = sl_json_put(object, "seconds", json_real(c->seconds));
+    json_t *edges = json_array();
     for (int64_t e = 0; e < c->edge_count; e++)
-        json_array_append_new(edges, json_integer((json_int_t)c->edges[e]));
-    if (edges)
-        json_object_set_new(object, "edges", edges);
+        edges = sl_json_add(edges, json_integer((json_int_t)c->edges[e]));
+    if (c->edge_count > 0)
+        return sl_json_put(object, "edges", edges);
+    json_decref(edges);
     return object;
 }
 
@@ -34,9 +36,9 @@ static json_t *pack_bins(const struct sl_lengths *lengths)
 {
     json_t *bins = json_array();
     for (int b = 0; b < lengths->bin_count; b++)
-        json_array_append_new(bins, json_pack("{s:I,s:I,s:I}", "first", (json_int_t)lengths->bins[b].first, "last",
-                                              (json_int_t)lengths->bins[b].last, "sequences",
-                                              (json_int_t)lengths->bins[b].records));
+        bins = sl_json_add(bins, json_pack("{s:I,s:I,s:I}", "first", (json_int_t)lengths->bins[b].first, "last",
+                                           (json_int_t)lengths->bins[b].last, "sequences",
+                                           (json_int_t)lengths->bins[b].records));
     return bins;
 }
 
@@ -47,17 +49,17 @@ static json_t *pack_columns(const struct sl_columns *columns)
         const struct sl_column *column = &columns->items[c];
         json_t *common = json_array();
         for (int32_t k = 0; k < column->common_count; k++)
-            json_array_append_new(common, json_pack("{s:s,s:I}", "value", column->common[k].text, "count",
-                                                    (json_int_t)column->common[k].count));
+            common = sl_json_add(common, json_pack("{s:s,s:I}", "value", column->common[k].text, "count",
+                                                   (json_int_t)column->common[k].count));
         json_t *item =
             json_pack("{s:s,s:s,s:I,s:I,s:o}", "name", column->name, "use", column->use, "missing",
                       (json_int_t)column->missing, "categories", (json_int_t)column->categories, "common", common);
         if (item && column->is_number) {
-            json_object_set_new(item, "low", json_real(column->low));
-            json_object_set_new(item, "high", json_real(column->high));
-            json_object_set_new(item, "mean", json_real(column->mean));
+            item = sl_json_put(item, "low", json_real(column->low));
+            item = sl_json_put(item, "high", json_real(column->high));
+            item = sl_json_put(item, "mean", json_real(column->mean));
         }
-        json_array_append_new(out, item);
+        out = sl_json_add(out, item);
     }
     return out;
 }
@@ -66,9 +68,8 @@ static json_t *pack_classes(const struct cli_data_content *content)
 {
     json_t *out = json_array();
     for (int64_t c = 0; c < content->classes; c++)
-        json_array_append_new(out,
-                              json_pack("{s:s,s:I}", "name", sl_vocabulary_get_text(content->names, (int32_t)c, NULL),
-                                        "count", (json_int_t)content->counts[c]));
+        out = sl_json_add(out, json_pack("{s:s,s:I}", "name", sl_vocabulary_get_text(content->names, (int32_t)c, NULL),
+                                         "count", (json_int_t)content->counts[c]));
     return out;
 }
 
@@ -82,7 +83,7 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
     json_t *strategies = json_array();
     const char *chosen = "";
     for (int c = 0; c < count; c++) {
-        json_array_append_new(strategies, pack_cost(&costs[c], measured != NULL, source != NULL));
+        strategies = sl_json_add(strategies, pack_cost(&costs[c], measured != NULL, source != NULL));
         if (costs[c].chosen)
             chosen = costs[c].name;
     }
@@ -93,23 +94,24 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
         "classes", (json_int_t)sl_data_stats_get_classes(stats), "chosen", chosen, "strategies", strategies, "lengths",
         pack_bins(target), "lower_bound", "steps", (json_int_t)sl_data_stats_get_least_steps(stats));
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
-    json_object_set_new(root, "sequences_split", json_integer((json_int_t)split));
-    json_object_set_new(root, "pieces", json_integer((json_int_t)parts));
+    root = sl_json_put(root, "sequences_split", json_integer((json_int_t)split));
+    root = sl_json_put(root, "pieces", json_integer((json_int_t)parts));
     if (source)
-        json_object_set_new(root, "source",
-                            json_pack("{s:I,s:I,s:I,s:o}", "rows", (json_int_t)source->rows, "longest",
-                                      (json_int_t)sl_lengths_get_longest(source), "vocabulary",
-                                      (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
-                                      pack_bins(source)));
+        root = sl_json_put(root, "source",
+                           json_pack("{s:I,s:I,s:I,s:o}", "rows", (json_int_t)source->rows, "longest",
+                                     (json_int_t)sl_lengths_get_longest(source), "vocabulary",
+                                     (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
+                                     pack_bins(source)));
     if (measured) {
-        json_object_set_new(json_object_get(root, "lower_bound"), "seconds",
-                            json_real(sl_data_stats_get_least_seconds(stats)));
-        json_object_set_new(root, "step_cost", sl_step_cost_to_json(measured));
+        json_t *least = json_incref(json_object_get(root, "lower_bound"));
+        least = sl_json_put(least, "seconds", json_real(sl_data_stats_get_least_seconds(stats)));
+        root = sl_json_put(root, "lower_bound", least);
+        root = sl_json_put(root, "step_cost", sl_step_cost_to_json(measured));
     }
     if (content->columns.count > 0)
-        json_object_set_new(root, "columns", pack_columns(&content->columns));
+        root = sl_json_put(root, "columns", pack_columns(&content->columns));
     if (content->counts)
-        json_object_set_new(root, "class_counts", pack_classes(content));
+        root = sl_json_put(root, "class_counts", pack_classes(content));
     return cli_write_json(cli, root);
 }
 

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/system/file_writer.h"
+#include "base/value/json_tree.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
 #include "cli/commands/runs/selection.h"
@@ -166,12 +167,12 @@ static json_t *pack_run(const struct sl_run_facts *run, const struct columns *co
     json_t *metrics = json_object(), *shown = json_object();
     for (size_t m = 0; m < run->metric_count; m++) {
         const struct sl_run_metric *metric = &run->metrics[m];
-        if (json_object_get(metrics, metric->split) == NULL)
-            json_object_set_new(metrics, metric->split, json_object());
-        json_object_set_new(json_object_get(metrics, metric->split), metric->name, json_real(metric->value));
+        json_t *split = json_incref(json_object_get(metrics, metric->split));
+        split = sl_json_put(split ? split : json_object(), metric->name, json_real(metric->value));
+        metrics = sl_json_put(metrics, metric->split, split);
     }
     for (size_t c = 0; c < columns->count; c++)
-        json_object_set_new(shown, columns->keys[c], cli_selection_pack(&values[c]));
+        shown = sl_json_put(shown, columns->keys[c], cli_selection_pack(&values[c]));
     char started[32] = "";
     time_t when = (time_t)run->started;
     struct tm parts;
@@ -190,7 +191,7 @@ static int write_json(struct cli_context *cli, const struct cli_selection *selec
 {
     json_t *list = json_array();
     for (size_t r = 0; r < selection->count; r++)
-        json_array_append_new(list, pack_run(selection->runs[r], columns, values[r]));
+        list = sl_json_add(list, pack_run(selection->runs[r], columns, values[r]));
     return cli_write_json(cli, json_pack("{s:s,s:o}", "schema", "seqlstm.runs/1", "runs", list));
 }
 

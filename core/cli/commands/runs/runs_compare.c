@@ -3,6 +3,7 @@
 #include <jansson.h>
 #include <string.h>
 
+#include "base/value/json_tree.h"
 #include "base/value/printable.h"
 #include "cli/commands/runs/selection.h"
 #include "runs/comparison.h"
@@ -75,8 +76,8 @@ static json_t *pack_rows(const struct sl_compared_row *rows, size_t count, size_
     for (size_t k = 0; k < count; k++) {
         json_t *values = json_array();
         for (size_t r = 0; r < run_count; r++)
-            json_array_append_new(values, cli_selection_pack(&rows[k].values[r]));
-        json_object_set_new(object, rows[k].key, values);
+            values = sl_json_add(values, cli_selection_pack(&rows[k].values[r]));
+        object = sl_json_put(object, rows[k].key, values);
     }
     return object;
 }
@@ -85,7 +86,7 @@ static int write_json(struct cli_context *cli, const struct cli_selection *selec
 {
     json_t *names = json_array();
     for (size_t r = 0; r < selection->count; r++)
-        json_array_append_new(names, json_string(selection->runs[r]->name));
+        names = sl_json_add(names, json_string(selection->runs[r]->name));
     return cli_write_json(cli, json_pack("{s:s,s:o,s:o,s:o}", "schema", "seqlstm.runs_compare/1", "runs", names,
                                          "config", pack_rows(c->config, c->config_count, selection->count), "metrics",
                                          pack_rows(c->metrics, c->metric_count, selection->count)));
