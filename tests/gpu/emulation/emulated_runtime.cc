@@ -572,7 +572,8 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
         SEQLSTM_FAIL(err, SEQLSTM_UNAVAILABLE, "%s", absent);
     memset(devices, 0, sizeof *devices);
     devices->major = 9;
-    devices->multiprocessors = 16;
+    const char *multiprocessors = getenv("SEQLSTM_EMULATED_MULTIPROCESSORS");
+    devices->multiprocessors = multiprocessors ? atoi(multiprocessors) : 16;
     devices->cooperative = 1;
     devices->shared_bytes = (int32_t)get_shared();
     devices->memory_bytes = get_limit();
