@@ -82,7 +82,6 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
     if (batching == NULL && !pieced)
         return sl_plan_write_json(plan, &beside, out, err);
     struct sl_buf plain = {0};
-    char *text = NULL;
     seqlstm_status status = sl_plan_write_json(plan, &beside, &plain, err);
     if (status == SEQLSTM_OK) {
         json_t *root = plain.failed ? NULL : json_loadb(plain.data, plain.length_bytes, 0, NULL);
@@ -91,17 +90,13 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
             added = json_object_set(root, "batching", batching) == 0;
         if (added && pieced)
             added = json_object_set_new(root, "parallel", sl_pipeline_write_json(plan, &session->pipeline)) == 0;
-        if (added)
-            text = json_dumps(root, JSON_INDENT(2));
-        json_decref(root);
-        if (text == NULL)
+        if (!added) {
+            json_decref(root);
+            root = NULL;
+        }
+        if (!sl_json_append_tree(out, root, 0))
             status = seqlstm_error_set(err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the plan's JSON");
     }
-    if (status == SEQLSTM_OK) {
-        sl_buf_append_text(out, text);
-        sl_buf_append_char(out, '\n');
-    }
-    free(text);
     sl_buf_deinit(&plain);
     json_decref(batching);
     return status;
