@@ -83,8 +83,13 @@ static int append_part(const char *text, size_t bytes, void *out)
 /* Not with json_dumps, which goes on after a key for which it had no memory (jansson 2.14). */
 bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
 {
-    const bool fine = root && json_dump_callback(root, append_part, out, JSON_INDENT(2) | flags) == 0;
+    struct sl_buf text = {0};
+    const bool fine = root && json_dump_callback(root, append_part, &text, JSON_INDENT(2) | flags) == 0 && !text.failed;
     json_decref(root);
-    sl_buf_append_char(out, '\n');
-    return fine && !out->failed;
+    if (fine) {
+        sl_buf_append(out, text.data, text.length_bytes);
+        sl_buf_append_char(out, '\n');
+    }
+    sl_buf_deinit(&text);
+    return fine;
 }
