@@ -28,8 +28,8 @@ static json_t *list_files(const struct sl_backend_record *record)
 {
     json_t *list = json_array();
     for (uint32_t f = 0; f < record->file_count; f++)
-        list = sl_json_add(list, json_pack("{s:s, s:s}", "path", or_empty(record->files[f].path), "build_id",
-                                           or_empty(record->files[f].build_id)));
+        list = sl_json_add(list, json_pack("{s:o, s:s}", "path", sl_json_text(or_empty(record->files[f].path)),
+                                           "build_id", or_empty(record->files[f].build_id)));
     return list;
 }
 
@@ -37,11 +37,12 @@ char *sl_record_line_print(const struct sl_backend_record *record, seqlstm_statu
 {
     static const struct sl_backend_record none = {.id = ""};
     const struct sl_backend_record *r = record ? record : &none;
-    json_t *root = json_pack("{s:i, s:s, s:s, s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o}", "status", (int)status,
-                             "message", message, "id", or_empty(r->id), "file", or_empty(r->file), "version",
-                             or_empty(r->version), "vendor", or_empty(r->vendor), "license", or_empty(r->license),
-                             "build", or_empty(r->build), "abi_major", (int)r->abi_major, "abi_minor",
-                             (int)r->abi_minor_needed, "devices", list_devices(r), "files", list_files(r));
+    json_t *root =
+        json_pack("{s:i, s:o, s:s, s:o, s:s, s:s, s:s, s:s, s:i, s:i, s:o, s:o}", "status", (int)status, "message",
+                  sl_json_text(message), "id", or_empty(r->id), "file", sl_json_text(or_empty(r->file)), "version",
+                  or_empty(r->version), "vendor", or_empty(r->vendor), "license", or_empty(r->license), "build",
+                  or_empty(r->build), "abi_major", (int)r->abi_major, "abi_minor", (int)r->abi_minor_needed, "devices",
+                  list_devices(r), "files", list_files(r));
     char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
     size_t length = text ? strlen(text) : 0;
     char *line = text ? realloc(text, length + 2) : NULL;

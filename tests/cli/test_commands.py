@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -268,6 +269,12 @@ def test_backends(t):
     made = t.run('backends', '--json', '--backend-path', 'mine').json
     mine = [r for r in made['backends'] if r['id'] == 'mine' or 'mine' in (r['file'] or '')]
     expect(mine and mine[0]['status'] == 'refused' and mine[0]['reason'], mine)
+    odd = os.fsencode(t.folder) + b'/\xff'  # JSON is UTF-8: another letter stands for what is not
+    os.mkdir(odd, 0o755)
+    shutil.copy(t.folder / 'mine/libseqlstm_backend_mine.so', os.fsdecode(odd))
+    made = t.run('backends', '--json', env={'SEQLSTM_BACKEND_PATH': os.fsdecode(odd)}).quiet().json
+    expect(str(t.folder / '\ufffd') in made['searched'], made)
+    expect(str(t.folder / '\ufffd/libseqlstm_backend_mine.so') in [record['file'] for record in made['backends']], made)
 
 
 def test_config(t):

@@ -17,4 +17,8 @@ json_t *sl_json_load(const char *text, size_t bytes, size_t flags, json_error_t 
 json_t *sl_json_add(json_t *array, json_t *value);
 json_t *sl_json_put(json_t *object, const char *key, json_t *value);
 
+/* A JSON string, in which what is not UTF-8 becomes U+FFFD: for names of files and what was said elsewhere. NULL gives
+ * `null`. NULL: no memory. */
+json_t *sl_json_text(const char *text);
+
 #endif

@@ -17,8 +17,8 @@ static json_t *write_record(const struct sl_backend_record *record)
         devices = sl_json_add(devices, json_pack("{s:s,s:s,s:s}", "name", record->devices[d].name, "class",
                                                  record->devices[d].device_class, "domain", record->devices[d].domain));
     for (uint32_t f = 0; f < record->file_count; f++)
-        files = sl_json_add(
-            files, json_pack("{s:s,s:s}", "path", record->files[f].path, "build_id", record->files[f].build_id));
+        files = sl_json_add(files, json_pack("{s:o,s:s}", "path", sl_json_text(record->files[f].path), "build_id",
+                                             record->files[f].build_id));
     for (uint32_t o = 0; o < record->option_count; o++)
         options = sl_json_add(options, json_pack("{s:s,s:s,s:s?,s:s}", "key", record->options[o].key, "type",
                                                  record->options[o].type, "default", record->options[o].default_value,
@@ -26,10 +26,11 @@ static json_t *write_record(const struct sl_backend_record *record)
     char abi[32] = "";
     if (record->has_abi)
         snprintf(abi, sizeof abi, "%u.%u", record->abi_major, record->abi_minor_needed);
-    return json_pack("{s:s,s:s?,s:s,s:s?,s:s,s:s?,s:s?,s:s?,s:o,s:o,s:o}", "id", record->id, "file", record->file,
-                     "status", sl_backend_status_name(record->status), "version", record->version, "abi", abi, "reason",
-                     record->reason, "dlerror", record->dlerror, "build", record->build, "devices", devices, "files",
-                     files, "options", options);
+    return json_pack("{s:s,s:o,s:s,s:s?,s:s,s:o,s:o,s:s?,s:o,s:o,s:o}", "id", record->id, "file",
+                     sl_json_text(record->file), "status", sl_backend_status_name(record->status), "version",
+                     record->version, "abi", abi, "reason", sl_json_text(record->reason), "dlerror",
+                     sl_json_text(record->dlerror), "build", record->build, "devices", devices, "files", files,
+                     "options", options);
 }
 
 static int print_json(struct cli_context *cli, const struct sl_registry *registry)
@@ -38,7 +39,7 @@ static int print_json(struct cli_context *cli, const struct sl_registry *registr
     for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++)
         backends = sl_json_add(backends, write_record(sl_registry_get_record(registry, r)));
     for (uint32_t f = 0; f < sl_registry_get_folder_count(registry); f++)
-        searched = sl_json_add(searched, json_string(sl_registry_get_folder(registry, f)));
+        searched = sl_json_add(searched, sl_json_text(sl_registry_get_folder(registry, f)));
     json_t *root =
         json_pack("{s:s,s:o,s:o}", "schema", "seqlstm.backends/1", "backends", backends, "searched", searched);
     return cli_write_json(cli, root);

@@ -178,12 +178,12 @@ static json_t *pack_run(const struct sl_run_facts *run, const struct columns *co
     struct tm parts;
     if (gmtime_r(&when, &parts))
         strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return json_pack("{s:s,s:s,s:s,s:s*,s:s,s:o,s:o,s:o,s:o,s:o}", "name", run->name, "folder", run->folder, "state",
-                     sl_run_state_get_name(run->state), "end", run->end[0] ? run->end : NULL, "started", started,
-                     "updates", run->updates < 0 ? json_null() : json_integer((json_int_t)run->updates), "epochs",
-                     isfinite(run->epochs) ? json_real(run->epochs) : json_null(), "seconds",
-                     isfinite(run->seconds) ? json_real(run->seconds) : json_null(), "metrics", metrics, "columns",
-                     shown);
+    return json_pack(
+        "{s:o,s:o,s:s,s:s*,s:s,s:o,s:o,s:o,s:o,s:o}", "name", sl_json_text(run->name), "folder",
+        sl_json_text(run->folder), "state", sl_run_state_get_name(run->state), "end", run->end[0] ? run->end : NULL,
+        "started", started, "updates", run->updates < 0 ? json_null() : json_integer((json_int_t)run->updates),
+        "epochs", isfinite(run->epochs) ? json_real(run->epochs) : json_null(), "seconds",
+        isfinite(run->seconds) ? json_real(run->seconds) : json_null(), "metrics", metrics, "columns", shown);
 }
 
 static int write_json(struct cli_context *cli, const struct cli_selection *selection, const struct columns *columns,

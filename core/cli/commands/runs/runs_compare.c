@@ -86,7 +86,7 @@ static int write_json(struct cli_context *cli, const struct cli_selection *selec
 {
     json_t *names = json_array();
     for (size_t r = 0; r < selection->count; r++)
-        names = sl_json_add(names, json_string(selection->runs[r]->name));
+        names = sl_json_add(names, sl_json_text(selection->runs[r]->name));
     return cli_write_json(cli, json_pack("{s:s,s:o,s:o,s:o}", "schema", "seqlstm.runs_compare/1", "runs", names,
                                          "config", pack_rows(c->config, c->config_count, selection->count), "metrics",
                                          pack_rows(c->metrics, c->metric_count, selection->count)));
