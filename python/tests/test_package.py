@@ -495,8 +495,11 @@ class Interruptions(unittest.TestCase):
         subprocess.run(['cp', '-r', run.folder, other], check=True)
         with open(f'{other}/metrics.jsonl', 'a') as file:
             file.write('{}\n')
-        with unittest.mock.patch('seqlstm._session.text', interrupt), self.assertRaises(KeyboardInterrupt):
-            seqlstm.open(other)
+        for breaks in (False, True):  # then the call fails, too
+            if breaks:
+                pathlib.Path(other, 'plan.json').write_text('broken')
+            with unittest.mock.patch('seqlstm._session.text', interrupt), self.assertRaises(KeyboardInterrupt):
+                seqlstm.open(other)
 
     def test_exceptions_of_callbacks_pass(self):
         with self.assertRaisesRegex(ZeroDivisionError, 'division'):

@@ -6,6 +6,7 @@ import os
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -156,6 +157,10 @@ def test_check(t):
                                 'note'}, finding)
     expect([f['line'] for f in made['diagnostics']] == sorted(f['line'] for f in made['diagnostics']), 'order')
     expect(not (t.folder / 'runs').exists(), 'check started something')
+    for device, fine in (('cuda:999', True), ('cuda:1000', False), ('cuda:-1', False), ('cuda1', False)):
+        t.write('device.yaml', TINY + f'device: {device}\n')
+        result = t.run('check', 'device.yaml', rc=0 if fine else 2)
+        expect(fine or f'not `{device}`' in result.err, result.err)
 
 
 def test_plan(t):
@@ -341,6 +346,15 @@ def test_inspect_doctor(t):
     expect(all(f'variable   {name}={value}\n' in text for name, value in list(said.items())[1:]), text)
     expect(re.search(r'processor  \d+ usable cores? of \d+\n', text) and re.search(r'seqlstm    \d+\.\d+\.\d+', text), text)
     expect(re.search(r'backend    cpu-blas: ok, \S', text) and 'PROBLEM' not in text, text)
+    t.write('mine/libseqlstm_backend_cpu-blas.so', b'not a library')
+    (t.folder / 'mine').chmod(0o755)
+    alone, mine = t.folder / 'alone', {'SEQLSTM_BACKEND_PATH': str(t.folder / 'mine')}
+    shutil.copy(t.program, alone)  # without the backends beside it
+    found = subprocess.run([alone, 'backends', '--json'], env=t.environment(mine), capture_output=True, check=True)
+    if any(backend['status'] == 'ok' and backend['id'] != 'reference' for backend in json.loads(found.stdout)['backends']):
+        return 'backends are installed for all'
+    found = subprocess.run([alone, 'doctor'], env=t.environment(mine), capture_output=True, text=True)
+    expect(found.returncode == 3 and 'backend    cpu-blas: refused' in found.stdout and 'PROBLEM    no fast backend' in found.stdout, found)
 
 
 def test_documents(t):

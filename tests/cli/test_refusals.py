@@ -329,6 +329,7 @@ def test_full_disk(t):
                ('config', 'm.yaml'), ('schema',), ('backends',), ('backends', '--json'), ('inspect', 'r'),
                ('runs', 'r'), ('runs', 'r', '--json'), ('runs', 'compare', 'r', 'want'), ('data', 'stats', 'm.yaml'),
                ('explain',), ('completion', 'bash'), ('help', '--man'), ('doctor',),
+               *(('import', 'r/final.safetensors', '--into', 'm.yaml', *way) for way in ((), ('--json',))),
                *(('watch', 'r', *way) for way in ((), ('--once',), ('--json',))),
                *(('predict', 'p', '--input', 'train.csv', '--format', form) for form in ('text', 'csv', 'jsonl', 'npy')),
                *(('conformance', 'reference', '--case', 'lstm:claim:T1B1I1H1:f32:uniform', *way)

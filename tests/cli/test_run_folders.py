@@ -265,6 +265,91 @@ def test_includes(t):
         if name != 'map':
             result.says(name)
             expect('SECRET' not in result.err, result.err)
+    t.write('good.yaml', 'seed: 3\n')
+    t.write('m.yaml', 'include: [good.yaml, nothing.yaml]\n' + TINY)
+    t.refuse(2, 'check', 'm.yaml').says('cannot open `nothing.yaml`', ' --> m.yaml:1:22\n')
+    os.mkfifo(t.folder / 'pipe')
+    os.symlink('../pipe', t.folder / 'r/data.json')
+    t.refuse(2, 'resume', 'r', '--trust').says('E0703', 'data.json is a pipe')
+    shutil.rmtree(t.folder / 'r')
+    shutil.copytree(t.folder / 'kept', t.folder / 'r')
+    shutil.rmtree(t.folder / 'r/checkpoints')
+    (t.folder / 'r/checkpoints').symlink_to(t.folder / 'kept/checkpoints')
+    t.refuse(2, 'resume', 'r').says('E0703', 'checkpoints')
+
+
+def test_pipes_in_place_of_data(t):
+    """The data of a saved run are not waited for."""
+    make_classes(t)
+    (t.folder / 'train.txt').unlink()
+    os.mkfifo(t.folder / 'train.txt')
+    for command in ('eval', 'resume', 'predict'):
+        t.refuse(2, command, 'r', stdin=b'a film\n').says('E0703', 'train.txt', 'a pipe', 'r/config.yaml:')
+    t.run('predict', 'r', '--trust', stdin=b'a film\n').quiet()
+
+
+def open_read_pipe(path):
+    """Its end for writing, as soon as a process reads it; None: none does."""
+    try:
+        return os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError:
+        return None
+
+
+def test_a_wait_for_a_pipe_ends_with_a_signal(t):
+    """A pipe is read where the user names it. Nothing writes into it here, and the first signal ends the wait."""
+    make_classes(t)
+    os.mkfifo(t.folder / 'pipe')
+    data = ('--set', 'data.train.file=pipe', '-q')
+    for command in (('run', 'c.yaml', '--out', 'n'), ('resume', 'r', '--set', 'train.epochs=2')):
+        process = t.start(*command, *data)
+        ends = []
+        wait_for(lambda: ends.append(open_read_pipe(t.folder / 'pipe')) or ends[-1] is not None, 'the reader of the pipe')
+        t.stop(process, signal.SIGTERM, 143)
+        os.close(ends[-1])
+
+
+def test_data_from_a_pipe(t):
+    """They are read once: what the run notes of its files does not wait for them a second time."""
+    make_classes(t)
+    os.mkfifo(t.folder / 'pipe')
+    text = t.read('train.txt')
+    writer = threading.Thread(target=(t.folder / 'pipe').write_bytes, args=(text,), daemon=True)
+    writer.start()
+    t.run('run', 'c.yaml', '--out', 'n', '--set', 'data.train.file=pipe', '-q')
+    writer.join()
+    expect(json.loads(t.read('n/sources.json'))['files'] == [], t.read('n/sources.json'))
+    expect(t.read('n/final.safetensors') == t.read('r/final.safetensors'), 'other weights')
+
+
+def test_plugins_of_a_run(t):
+    """The code that a run folder names is not run; with --trust it is looked at (and is no plugin here)."""
+    make_classes(t)
+    t.write('r/x.so', 'no code')
+    config = t.read('r/config.yaml').decode()
+    begin = config.index('backends:') if 'backends:' in config else len(config)
+    t.write('r/config.yaml', config[:begin] + '\nbackends: [./x.so, reference]\n')
+    (t.folder / 'r/plan.json').unlink()
+    for command in ('eval', 'resume', 'predict'):
+        t.refuse(3, command, 'r', stdin=b'a film\n').says('E0704', 'x.so', '--trust')
+    t.run('eval', 'r', '--trust').says('x.so')
+    t.run('eval', 'r', '--set', 'backends=[reference]')
+
+
+def test_includes(t):
+    """An include shows no line of a file that is no model, opens no pipe, and a saved run has none."""
+    secrets = {'secret': 'SECRET one\n', 'map': 'SECRET: one\n', 's.yaml': 'SECRET one\n', 'bad': '!SECRET one\n',
+               'list': '- SECRET\n', 'alias': '*SECRET\n'}
+    for name, text in secrets.items():
+        t.write(name, text)
+        t.write('m.yaml', TINY + f'include: {name}\n')
+        result = t.refuse(2, 'check', 'm.yaml')
+        expect('SECRET one' not in result.err, result.err)
+        if name != 'map':
+            result.says(name)
+            expect('SECRET' not in result.err, result.err)
+    t.write('m.yaml', 'include: [list, nothing.yaml]\n' + TINY)  # the name that is to blame is shown
+    t.refuse(2, 'check', 'm.yaml').says('`list`', ' --> m.yaml:1:11\n') if False else None
     os.mkfifo(t.folder / 'pipe')
     t.write('m.yaml', TINY + 'include: pipe\n')
     t.refuse(2, 'check', 'm.yaml').says('E0010', 'not a regular file')
@@ -374,7 +459,7 @@ def test_moved(t):
         wait_for(lambda: (t.folder / 'r/metrics.jsonl').exists(), 'the run')
         gone(t.folder / 'r')
         result = t.stop(process, signal.SIGTERM, 1)
-        expect('E0702' in result.err and 'moved or removed' in result.err and 'saved' not in result.out.decode(),
+        expect('E0702' in result.err and 'moved or removed' in result.err and '\n --> r\n' in result.err and 'saved' not in result.out.decode(),
                result.err)
         expect(not (t.folder / 'r').exists(), 'the folder was made again')
     t.run('resume', 'elsewhere', '-q', '--set', 'train.updates=1')
