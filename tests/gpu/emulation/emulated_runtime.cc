@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* plugins/common/cuda_runtime.h without a device: streams are threads, memory is an arena that only running work may
- * access, captures are lists of work.
+ * access (emulated_memory.h), captures are lists of work.
  *
- * The arena is closed (mprotect) while no stream works, so a host that dereferences a device address then crashes at
- * once. Work starts late on purpose: a host that does not wait reads old numbers. A copy out of pinned memory reads it
- * when the copy runs.
+ * Work starts late on purpose: a host that does not wait reads old numbers. A copy out of pinned memory reads it when
+ * the copy runs.
  *
  * A stream that is being captured stores its work instead of doing it. A launch of the capture does the work with what
  * memory contains by then. As with cudaStreamCaptureModeThreadLocal, anything that waits, allocates or releases
@@ -16,11 +15,8 @@
  * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
- * Behind each allocation lie bytes that nothing may write; its release looks at them.
- *
- * With SEQLSTM_EMULATED_PEAK=FILE the most bytes of device memory that were in use are written there.
- * With SEQLSTM_EMULATED_MEMORY=BYTES the device has no more memory than that, with SEQLSTM_EMULATED_SHARED=BYTES a
- * block no more shared memory, with SEQLSTM_EMULATED_DEVICES=N there are so many devices.
+ * With SEQLSTM_EMULATED_SHARED=BYTES a block has no more shared memory than that, with SEQLSTM_EMULATED_DEVICES=N there
+ * are so many devices.
  *
  * Kernels start on streams of the current device alone: that of the last call of this thread which names one.
  *
@@ -35,6 +31,7 @@
  * it. With SEQLSTM_EMULATED_NODES=FILE, each capture adds a line with its nodes, in order. */
 #include "emulated_runtime.h"
 #include "emulated_device.h"
+#include "emulated_memory.h"
 
 #include <atomic>
 #include <condition_variable>
@@ -45,7 +42,6 @@
 #include <memory>
 #include <mutex>
 #include <string>
-#include <sys/mman.h>
 #include <thread>
 #include <time.h>
 #include <vector>
@@ -55,23 +51,9 @@
 namespace
 {
 
-enum {
-    LAUNCH_FAILURE = 719,
-    INVALID_HANDLE = 400,
-    CAPTURE_UNSUPPORTED = 900,
-    PAGE = 4096,
-    LARGE_PAGE = 2 << 20,
-    SHARED_MOST = 227 * 1024
-};
-const size_t ARENA_BYTES = (size_t)1 << 32;
+enum { LAUNCH_FAILURE = 719, INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, SHARED_MOST = 227 * 1024 };
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
-
-size_t get_limit()
-{
-    const char *text = getenv("SEQLSTM_EMULATED_MEMORY");
-    return text ? strtoul(text, nullptr, 10) : ARENA_BYTES;
-}
 
 /* Of a block. */
 size_t get_shared()
@@ -80,134 +62,7 @@ size_t get_shared()
     return text ? strtoul(text, nullptr, 10) : (size_t)SHARED_MOST;
 }
 
-/* With SEQLSTM_EMULATED_PEAK=FILE: the most bytes that were allocated at the same time. */
-void write_peak(size_t bytes)
-{
-    const char *path = getenv("SEQLSTM_EMULATED_PEAK");
-    FILE *file = path ? fopen(path, "w") : nullptr;
-    if (!file)
-        return;
-    fprintf(file, "%zu\n", bytes);
-    fclose(file);
-}
-
-/* Behind what was asked for, up to the end of the pages. */
-enum { GUARD = 64, GUARDED = 0xA5 };
-
-class arena
-{
-    std::mutex lock;
-    unsigned char *base = nullptr;
-    std::map<size_t, size_t> used; /* offset -> bytes */
-    std::map<size_t, int> devices;
-    size_t high = 0, total = 0, peak = 0; /* total: bytes that were asked for */
-    std::map<size_t, size_t> asked;
-    int working = 0;
-
-  public:
-    void *allocate(size_t bytes, int device)
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        if (total + bytes > get_limit())
-            return nullptr;
-        if (!base)
-            base = reserve();
-        const size_t rounded = (bytes + GUARD + PAGE - 1) / PAGE * PAGE;
-        size_t at = 0;
-        for (const auto &[offset, length] : used) {
-            if (offset - at >= rounded)
-                break;
-            at = offset + length;
-        }
-        if (base == MAP_FAILED || at + rounded > ARENA_BYTES)
-            return nullptr;
-        used[at] = rounded;
-        asked[at] = bytes;
-        devices[at] = device;
-        total += bytes;
-        if (total > peak)
-            write_peak(peak = total);
-        high = at + rounded > high ? at + rounded : high;
-        protect(PROT_READ | PROT_WRITE);
-        memset(base + at + bytes, GUARDED, rounded - bytes);
-        protect();
-        return base + at;
-    }
-    void release(void *pointer)
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        const auto found = used.find((size_t)(static_cast<unsigned char *>(pointer) - base));
-        protect(PROT_READ | PROT_WRITE);
-        for (size_t k = asked[found->first]; k < found->second; k++)
-            if (static_cast<unsigned char *>(pointer)[k] != GUARDED) {
-                fprintf(stderr, "emulated device: byte %zu of an allocation of %zu bytes was written\n", k,
-                        asked[found->first]);
-                abort();
-            }
-        memset(pointer, 0xFF, found->second); /* so that later reads are noticed */
-        total -= asked[found->first];
-        asked.erase(found->first);
-        devices.erase(found->first);
-        used.erase(found);
-        protect();
-    }
-    /* Of that device; -1: of any. */
-    bool owns(const void *pointer, size_t bytes, int device = -1)
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        const unsigned char *at = static_cast<const unsigned char *>(pointer);
-        if (!base || at < base || at >= base + ARENA_BYTES)
-            return false;
-        const size_t offset = (size_t)(at - base);
-        auto after = used.upper_bound(offset);
-        if (after == used.begin())
-            return false;
-        const size_t start = (--after)->first;
-        return offset + bytes <= start + asked[start] && (device < 0 || devices[start] == device);
-    }
-    size_t count()
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        return total;
-    }
-    void begin_work()
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        if (working++ == 0)
-            protect();
-    }
-    void end_work()
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        if (--working == 0)
-            protect();
-    }
-
-  private:
-    /* In large pages, and always protected as whole ones: that costs little time, however many bytes are in use. */
-    unsigned char *reserve()
-    {
-        void *all =
-            mmap(nullptr, ARENA_BYTES + LARGE_PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (all == MAP_FAILED)
-            return static_cast<unsigned char *>(all);
-        unsigned char *first = static_cast<unsigned char *>(all);
-        first += LARGE_PAGE - reinterpret_cast<uintptr_t>(first) % LARGE_PAGE;
-        madvise(first, ARENA_BYTES, MADV_HUGEPAGE);
-        return first;
-    }
-    void protect(int how)
-    {
-        if (high > 0)
-            mprotect(base, (high + LARGE_PAGE - 1) / LARGE_PAGE * LARGE_PAGE, how);
-    }
-    void protect()
-    {
-        protect(working > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
-    }
-};
-
-arena memory;
+emulated_memory memory;
 
 /* Ranges of pinned memory. */
 std::mutex pinned_lock;
@@ -576,7 +431,7 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     devices->multiprocessors = multiprocessors ? atoi(multiprocessors) : 16;
     devices->cooperative = 1;
     devices->shared_bytes = (int32_t)get_shared();
-    devices->memory_bytes = get_limit();
+    devices->memory_bytes = emulated_memory::get_limit();
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");
     const char *uuid = getenv("SEQLSTM_EMULATED_UUID");
     snprintf(devices->uuid, sizeof devices->uuid, "%s", uuid ? uuid : "emulated");
