@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/system/near_file.h"
-#include "base/value/path.h"
 
 #include <dirent.h>
 #include <limits.h>
@@ -8,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/path.h"
 #include "base/value/text.h"
 
 /* Names of the same ending are near if they are without it, or differ by one letter. */

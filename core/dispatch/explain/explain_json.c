@@ -195,18 +195,17 @@ seqlstm_status sl_plan_write_json(const struct sl_plan *plan, const struct sl_pl
                   write_layers(plan), "updates", updates, "copies", write_copies(plan), "casts", write_casts(plan),
                   "capture", write_capture(plan), "envelope", "sequences", (json_int_t)envelope->sequences, "steps",
                   (json_int_t)envelope->steps, "rows", (json_int_t)envelope->rows, "memory", write_memory(&memory));
-    if (root)
-        root = sl_json_put(root, "whole_steps", write_whole_steps(&plan->whole_steps));
-    if (root && evaluate)
+    root = sl_json_put(root, "whole_steps", write_whole_steps(&plan->whole_steps));
+    if (evaluate)
         root = sl_json_put(root, "evaluate",
                            json_pack("{s:o,s:o}", "layers", write_layers(evaluate), "whole_steps",
                                      write_whole_steps(&evaluate->whole_steps)));
-    if (root && beside->decoding.step)
+    if (beside->decoding.step)
         root = sl_json_put(root, "decoding", write_pair(&beside->decoding));
-    if (root && beside->sampling.step)
+    if (beside->sampling.step)
         root = sl_json_put(root, "sampling", write_pair(&beside->sampling));
     const struct sl_loop *loop = &plan->graph->loop;
-    if (root && loop->count > 0)
+    if (loop->count > 0)
         root = sl_json_put(root, "loop",
                            json_pack("{s:s,s:s}", "first", plan->graph->nodes[loop->first].name, "last",
                                      plan->graph->nodes[loop->first + loop->count - 1].name));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See conformance_ranks.h. */
-#include "base/value/json_tree.h"
 #include "cli/commands/backends/conformance_ranks.h"
 
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/value/json_tree.h"
 #include "cli/cli.h"
 #include "conformance/collectives/kit.h"
 #include "parallel/identity.h"

@@ -87,12 +87,14 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
         if (costs[c].chosen)
             chosen = costs[c].name;
     }
+    json_t *least = json_pack("{s:I}", "steps", (json_int_t)sl_data_stats_get_least_steps(stats));
+    if (measured)
+        least = sl_json_put(least, "seconds", json_real(sl_data_stats_get_least_seconds(stats)));
     json_t *root = json_pack(
-        "{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:o,s:o,s:{s:I}}", "schema", "seqlstm.data_stats/1", "rows",
-        (json_int_t)target->rows, "sequences", (json_int_t)target->records, "longest",
-        (json_int_t)sl_lengths_get_longest(target), "vocabulary", (json_int_t)sl_data_stats_get_vocabulary(stats),
-        "classes", (json_int_t)sl_data_stats_get_classes(stats), "chosen", chosen, "strategies", strategies, "lengths",
-        pack_bins(target), "lower_bound", "steps", (json_int_t)sl_data_stats_get_least_steps(stats));
+        "{s:s,s:I,s:I,s:I,s:I,s:I,s:s,s:o,s:o,s:o}", "schema", "seqlstm.data_stats/1", "rows", (json_int_t)target->rows,
+        "sequences", (json_int_t)target->records, "longest", (json_int_t)sl_lengths_get_longest(target), "vocabulary",
+        (json_int_t)sl_data_stats_get_vocabulary(stats), "classes", (json_int_t)sl_data_stats_get_classes(stats),
+        "chosen", chosen, "strategies", strategies, "lengths", pack_bins(target), "lower_bound", least);
     int64_t parts, split = sl_data_stats_get_split(stats, &parts);
     root = sl_json_put(root, "sequences_split", json_integer((json_int_t)split));
     root = sl_json_put(root, "pieces", json_integer((json_int_t)parts));
@@ -102,12 +104,8 @@ static int write_json(struct cli_context *cli, const struct sl_data_stats *stats
                                      (json_int_t)sl_lengths_get_longest(source), "vocabulary",
                                      (json_int_t)sl_data_stats_get_source_vocabulary(stats), "lengths",
                                      pack_bins(source)));
-    if (measured) {
-        json_t *least = json_incref(json_object_get(root, "lower_bound"));
-        least = sl_json_put(least, "seconds", json_real(sl_data_stats_get_least_seconds(stats)));
-        root = sl_json_put(root, "lower_bound", least);
+    if (measured)
         root = sl_json_put(root, "step_cost", sl_step_cost_to_json(measured));
-    }
     if (content->columns.count > 0)
         root = sl_json_put(root, "columns", pack_columns(&content->columns));
     if (content->counts)
