@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Locks: who holds one, who is waited for, file systems without locks, and calls that fail. No test leaves a file or a
- * descriptor behind. */
+/* Locks: which process holds one, waiting for it, file systems without locks, and calls that fail. No test leaves a
+ * file or a descriptor behind. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -16,6 +16,7 @@
 #include "ok.h"
 #include "oom.h"
 #include "scratch.h"
+#include "written_model.h"
 
 #include "compare/sample/sample.h"
 #include "compare/side/local_side.h"
@@ -26,22 +27,14 @@ static struct sl_interrupt interrupt;
 
 static struct sl_session *open_session(const char *layers)
 {
-    struct sl_model_request model = {.path = "m.yaml"};
-    const struct sl_session_options options = {.model = &model, .threads = 1, .threads_given = true};
-    struct sl_diagnostics *diagnostics = NULL;
-    struct sl_session *session = NULL;
+    char text[1024];
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    FILE *file = fopen("m.yaml", "w");
-    assert_true(file && fprintf(file,
-                                "seqlstm: 1\nseed: 3\ndata: {type: csv, train: {file: t.csv}, group: s, inputs: "
-                                "[a, b], targets: [y], batch_size: 3}\nmodel: %s\ntrain: {loss: mse, optimizer: sgd, "
-                                "epochs: 1}\nbackends: [reference]\n",
-                                layers) > 0);
-    fclose(file);
-    ok(sl_diagnostics_create(&diagnostics, &err), &err);
-    ok(sl_session_open_model(&options, diagnostics, &session, &err), &err);
+    snprintf(text, sizeof text,
+             "seqlstm: 1\nseed: 3\ndata: {type: csv, train: {file: t.csv}, group: s, inputs: [a, b], targets: [y], "
+             "batch_size: 3}\nmodel: %s\ntrain: {loss: mse, optimizer: sgd, epochs: 1}\nbackends: [reference]\n",
+             layers);
+    struct sl_session *session = open_written_model(text);
     ok(sl_session_read_data(session, &err), &err);
-    sl_diagnostics_destroy(diagnostics);
     return session;
 }
 

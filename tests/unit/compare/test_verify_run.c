@@ -10,6 +10,7 @@
 #include "ok.h"
 #include "oom.h"
 #include "scratch.h"
+#include "written_model.h"
 
 #include "base/operation/op_signature.h"
 #include "base/value/buf.h"
@@ -183,22 +184,6 @@ seqlstm_status __wrap_sl_runner_backward(struct sl_runner *runner, uint32_t part
 /* ---- runs ---------------------------------------------------------------------------------------------------------
  */
 
-static struct sl_session *open_session(const char *text)
-{
-    struct sl_model_request model = {.path = "m.yaml"};
-    const struct sl_session_options options = {.model = &model, .threads = 1, .threads_given = true};
-    struct sl_diagnostics *diagnostics = NULL;
-    struct sl_session *session = NULL;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    FILE *file = fopen("m.yaml", "w");
-    assert_true(file && fputs(text, file) >= 0);
-    fclose(file);
-    ok(sl_diagnostics_create(&diagnostics, &err), &err);
-    ok(sl_session_open_model(&options, diagnostics, &session, &err), &err);
-    sl_diagnostics_destroy(diagnostics);
-    return session;
-}
-
 /* The JSON, in which how large errors are is `0` within the tolerance and `1` beyond, and reasons end before numbers.
  */
 static void add_json(const struct sl_verify_report *report)
@@ -226,7 +211,7 @@ static void add_json(const struct sl_verify_report *report)
 
 static void show_run(const char *title, const char *text, const char *backend, int64_t sequences, bool in_json)
 {
-    struct sl_session *session = open_session(text);
+    struct sl_session *session = open_written_model(text);
     struct sl_verify_report *report = NULL;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct sl_verify_request request = {
@@ -323,7 +308,7 @@ static void an_interrupt_ends_it(void **state)
     builtin_count = 3;
     last = 0;
     for (int all = 1, n = 0; n < all; n++) {
-        struct sl_session *session = open_session(text);
+        struct sl_session *session = open_written_model(text);
         struct sl_verify_report *report = NULL;
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         const struct sl_verify_request request = {

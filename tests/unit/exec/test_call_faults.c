@@ -89,17 +89,7 @@ static struct sl_batch *make_batch(const struct form *form)
 {
     if (form->pairs)
         return make_pairs(true);
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct sl_batch_shape shape = {.sequences = B,
-                                         .lengths = lengths,
-                                         .input_kind = SL_FIELD_IDS,
-                                         .input_features = 1,
-                                         .input_on_steps = true,
-                                         .target_kind = SL_FIELD_IDS,
-                                         .target_features = 1,
-                                         .target_on_steps = true};
-    struct sl_batch *batch = NULL;
-    ok(sl_batch_create(&shape, &batch, &err), &err);
+    struct sl_batch *batch = make_token_batch(lengths, B);
     for (int32_t r = 0; r < R; r++) {
         ((int32_t *)(uintptr_t)batch->input.ids)[r] = r * 3 % V;
         ((int32_t *)(uintptr_t)batch->target.ids)[r] = r * 2 % V;

@@ -280,17 +280,7 @@ static void spread(struct world *w, int first)
 static struct sl_batch *make_batch(uint64_t ordinal)
 {
     static const int32_t lengths[] = {5, 3, 1};
-    const struct sl_batch_shape shape = {.sequences = ordinal > 0 ? B - 1 : B,
-                                         .lengths = lengths,
-                                         .input_kind = SL_FIELD_IDS,
-                                         .input_features = 1,
-                                         .input_on_steps = true,
-                                         .target_kind = SL_FIELD_IDS,
-                                         .target_features = 1,
-                                         .target_on_steps = true};
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_batch *batch = NULL;
-    ok(sl_batch_create(&shape, &batch, &err), &err);
+    struct sl_batch *batch = make_token_batch(lengths, ordinal > 0 ? B - 1 : B);
     for (int32_t r = 0; r < batch->axis.rows; r++) {
         ((int32_t *)(uintptr_t)batch->input.ids)[r] = (r * 5 + (int32_t)ordinal) % V;
         ((int32_t *)(uintptr_t)batch->target.ids)[r] = (r * 2 + (int32_t)ordinal) % V;

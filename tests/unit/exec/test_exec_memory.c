@@ -290,22 +290,6 @@ static void a_step_without_memory_says_so(void **state)
     }
 }
 
-static struct sl_batch *make_sequences(const int32_t *of, int64_t count)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const struct sl_batch_shape shape = {.sequences = count,
-                                         .lengths = of,
-                                         .input_kind = SL_FIELD_IDS,
-                                         .input_features = 1,
-                                         .input_on_steps = true,
-                                         .target_kind = SL_FIELD_IDS,
-                                         .target_features = 1,
-                                         .target_on_steps = true};
-    struct sl_batch *batch = NULL;
-    ok(sl_batch_create(&shape, &batch, &err), &err);
-    return batch;
-}
-
 /* Where every place has held a small shape, one that needs more room fails; the next small one takes its place. */
 static void a_shape_without_memory_leaves_its_place(void **state)
 {
@@ -322,11 +306,11 @@ static void a_shape_without_memory_leaves_its_place(void **state)
     open_world(&w, models[0].data, models[0].layers, &facts, true);
     for (int32_t k = 0; k < SMALL; k++) {
         const int32_t length = k + 1;
-        small[k] = make_sequences(&length, 1);
+        small[k] = make_token_batch(&length, 1);
     }
     for (int k = 0; k < MANY; k++)
         of[k] = 3;
-    struct sl_batch *big = make_sequences(of, MANY);
+    struct sl_batch *big = make_token_batch(of, MANY);
     sl_memory_init(&memory);
     int n = 1, failures = 0;
     for (bool failed = true; failed; n++) {

@@ -100,6 +100,23 @@ static inline double run(struct world *w, const struct sl_batch *batch, bool acc
     return result.loss_sum;
 }
 
+/* Sequences of tokens with a token as target on each step; all are 0. */
+static inline struct sl_batch *make_token_batch(const int32_t *lengths, int64_t sequences)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_batch_shape shape = {.sequences = sequences,
+                                         .lengths = lengths,
+                                         .input_kind = SL_FIELD_IDS,
+                                         .input_features = 1,
+                                         .input_on_steps = true,
+                                         .target_kind = SL_FIELD_IDS,
+                                         .target_features = 1,
+                                         .target_on_steps = true};
+    struct sl_batch *batch = NULL;
+    ok(sl_batch_create(&shape, &batch, &err), &err);
+    return batch;
+}
+
 /* A number in [-1, 1) for each i. */
 static inline float number(uint64_t i)
 {
