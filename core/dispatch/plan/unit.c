@@ -4,6 +4,14 @@
 #include "base/operation/op_signature.h"
 #include "dispatch/plan/plan.h"
 
+/* Of calls that run in pieces only recurrent ones write something on the sequences axis: their last states. */
+static bool ends_with(const struct sl_node *node, int32_t tensor)
+{
+    const int32_t *states = node->slots + SEQLSTM_SLOT_RECURRENT_STATE(0, 0);
+    return node->desc.head.op == SEQLSTM_OP_RECURRENT &&
+           (states[SEQLSTM_STATE_HN] == tensor || states[SEQLSTM_STATE_CN] == tensor);
+}
+
 /* Does the call read something on the sequences axis that one of the calls [first, c) writes at its end? */
 static bool waits(const struct sl_graph *graph, const struct sl_call *calls, int32_t first, int32_t c)
 {
@@ -12,7 +20,7 @@ static bool waits(const struct sl_graph *graph, const struct sl_call *calls, int
         if (t < 0 || graph->tensors[t].axis != SL_AXIS_SEQUENCES || graph->tensors[t].role == SL_TENSOR_STATE_IN)
             continue;
         for (int32_t before = first; before < c; before++)
-            if (sl_node_uses(calls[before].node, t))
+            if (ends_with(calls[before].node, t))
                 return true;
     }
     return false;

@@ -76,12 +76,23 @@ static void calls_run_as_one_until_one_waits_for_another(void **state)
     static const struct {
         const char *letters, *handed, *units;
     } rows[] = {
-        {"ssss", "", "0-4p"},           {"sswss", "", "0-2p 2-3 3-5p"},     {"swws", "", "0-1p 1-2 2-3 3-4p"},
-        {"slls", "", "0-1p 1-3 3-4p"},  {"llws", "", "0-2 2-3 3-4p"},       {"eess", "", "0-1 1-2 2-4p"},
-        {"ss", "01", "0-1p 1-2p"},      {"ssss", "02", "0-2p 2-4p"}, /* not only for the one before it */
-        {"ssss", "03", "0-3p 3-4p"},    {"ssss", "0123", "0-1p 1-3p 3-4p"}, {"ssssss", "1235", "0-2p 2-5p 5-6p"},
-        {"ssss", "0213", "0-2p 2-4p"},                             /* what is in an earlier unit has ended */
-        {"sssss", "0214", "0-2p 2-5p"}, {"lls", "01", "0-2 2-3p"}, /* a loop waits for nothing */
+        {"ssss", "", "0-4p"},
+        {"sswss", "", "0-2p 2-3 3-5p"},
+        {"swws", "", "0-1p 1-2 2-3 3-4p"},
+        {"slls", "", "0-1p 1-3 3-4p"},
+        {"llws", "", "0-2 2-3 3-4p"},
+        {"eess", "", "0-1 1-2 2-4p"},
+        {"ss", "01", "0-1p 1-2p"},
+        {"ssss", "02", "0-2p 2-4p"}, /* not only for the one before it */
+        {"ssss", "03", "0-3p 3-4p"},
+        {"ssss", "0123", "0-1p 1-3p 3-4p"},
+        {"ssssss", "1235", "0-2p 2-5p 5-6p"},
+        {"ssss", "0213", "0-2p 2-4p"}, /* what is in an earlier unit has ended */
+        {"sssss", "0214", "0-2p 2-5p"},
+        {"lls", "01", "0-2 2-3p"}, /* a loop waits for nothing */
+        {"ssss", "0102", "0-1p 1-4p"},
+        {"sssss", "0204", "0-2p 2-5p"}, /* readers of one state wait for its writer */
+        {"ssss", "010213", "0-1p 1-3p 3-4p"},
     };
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -71,6 +71,11 @@ static const struct model_case cases
                  "{type: lstm, name: a, units: 3, return_sequences: true},"
                  " {type: gru, units: 3, initial_state: {from: a, bridge: dense}, return_sequences: true},"
                  " {type: dense, units: 3}"),
+          VALUES("one state for several layers",
+                 "{type: lstm, name: a, units: 3, return_sequences: true},"
+                 " {type: lstm, units: 3, initial_state: a, return_sequences: true},"
+                 " {type: rnn, units: 3, return_sequences: true},"
+                 " {type: lstm, units: 3, initial_state: a, return_sequences: true}, {type: dense, units: 3}"),
           TOKENS("tied output", data_tokens,
                  "{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, layers: 2, return_sequences: true},"
                  " {type: output, tie: emb, activation: softmax}") ", task: tag}"},
