@@ -2,6 +2,7 @@
 /* When a training step is captured, which capture is launched, and what is left of one that failed. */
 #include "frame_world.h"
 
+#include "exec/update/update.h"
 #include "exec/update/vectors.h"
 
 static int grads_brought, updates_brought, updates_noted;
@@ -387,6 +388,35 @@ static void steps_may_be_started_ahead(void **state)
     close_world();
 }
 
+/* A limit of single gradients, and regularizers of any parameter that is trained, are factors of the update that follow
+ * the scale of the loss: an update with them cannot be started before that is known. */
+static void only_some_updates_follow_the_scale_of_the_loss(void **state)
+{
+    (void)state;
+    static const struct {
+        double clip_value;
+        struct sl_param_view views[3];
+        bool follows;
+    } cases[] = {
+        {0, {{.trainable = true}, {.trainable = true}, {.trainable = true}}, false},
+        {0.5, {{.trainable = true}, {.trainable = true}, {.trainable = true}}, true},
+        {0, {{.trainable = true, .regularizer = {.l1 = 0.1}}, {.trainable = true}, {.trainable = true}}, true},
+        {0, {{.trainable = true}, {.trainable = true}, {.trainable = true, .regularizer = {.l2 = 0.1}}}, true},
+        {0, {{.trainable = true}, {.regularizer = {.l1 = 0.1, .l2 = 0.1}}, {.trainable = true}}, false},
+    };
+    const struct sl_exec_step scaled = {.course = {.good_enough = 3}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        open_world();
+        w.graph.clip_value = cases[i].clip_value;
+        w.params.views = (struct sl_param_view *)cases[i].views;
+        w.params.view_count = 3;
+        sl_exec_open_update(&w.exec);
+        if (sl_exec_may_start(&w.exec, &scaled) == cases[i].follows)
+            fail_msg("case %d: the update %s", (int)i, cases[i].follows ? "was started early" : "had to wait");
+        close_world();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -400,6 +430,7 @@ int main(void)
         cmocka_unit_test(a_step_in_a_frame_ends_with_it),
         cmocka_unit_test(a_launch_counts_as_its_calls),
         cmocka_unit_test(steps_may_be_started_ahead),
+        cmocka_unit_test(only_some_updates_follow_the_scale_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
