@@ -358,6 +358,99 @@ static void rules_of_the_search(void **state)
     sl_beam_destroy(beam);
 }
 
+/* Where many are equal, the earlier row and then the lower token has the place, also in a vocabulary of several blocks
+ * and where only the last places are contested. */
+static void of_equal_ones_the_first(void **state)
+{
+    (void)state;
+    static float probabilities[PLACES * WIDE];
+    for (uint32_t trial = 0; trial < 60; trial++) {
+        const int32_t beam_width = 1 + (int32_t)trial % PLACES, classes = WIDE - (int32_t)trial, limit = 9;
+        const struct sl_beam_rule rule = {
+            .beam = beam_width, .n_best = 1, .penalty = penalties[0], .begin = WIDE, .end = WIDE + 1};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_beam *beam = NULL;
+        const int32_t *sources;
+        ok(sl_beam_create(&rule, 1, &limit, &beam, &err), &err);
+        for (uint32_t step = 0; step < 3; step++) {
+            int32_t count, next;
+            const struct sl_beam_row *rows = sl_beam_get_rows(beam, &count);
+            double before[PLACES];
+            bool taken[PLACES * WIDE] = {false};
+            for (int32_t i = 0; i < count * classes; i++) /* one of four values; the largest is rare */
+                probabilities[i] =
+                    ldexpf(1, -3 - (int)(4 * powf(seqlstm_uniform(trial, (uint64_t)i, step, 7), trial % 3 ? 0.1f : 2)));
+            for (int32_t r = 0; r < count; r++)
+                before[r] = rows[r].log_probability;
+            ok(sl_beam_advance(beam, probabilities, classes, &sources, &err), &err);
+            rows = sl_beam_get_rows(beam, &next);
+            assert_int_equal(next, beam_width);
+            for (int32_t k = 0; k < next; k++) {
+                int32_t best = -1;
+                double most = -INFINITY;
+                for (int32_t i = 0; i < count * classes; i++) {
+                    const double value = before[i / classes] + log((double)probabilities[i]);
+                    if (!taken[i] && value > most) {
+                        best = i;
+                        most = value;
+                    }
+                }
+                taken[best] = true;
+                if (sources[k] != best / classes || rows[k].token != best % classes)
+                    fail_msg("trial %u, step %u, place %d: row %d, token %d, expected %d and %d", trial, step, k,
+                             sources[k], rows[k].token, best / classes, best % classes);
+            }
+        }
+        sl_beam_destroy(beam);
+    }
+}
+
+/* A text that ends with the last token that its limit allows has ended, one that goes on is cut; where there are fewer
+ * texts than are wanted, there are fewer results. */
+static void texts_at_the_limit(void **state)
+{
+    (void)state;
+    static const struct script script[] = {{1, {{0, 0.25f, 0.5f, 0.25f, 0}}},
+                                           {2, {{0, 0.75f, 0.25f, 0, 0}, {0, 0.5f, 0.5f, 0, 0}}}};
+    struct sl_beam_rule rule = {.beam = 5,
+                                .n_best = 4,
+                                .penalty = penalties[1],
+                                .begin = BEGIN,
+                                .end = END,
+                                .never = {.ids = {BEGIN, 4}, .count = 2}};
+    static const struct {
+        int32_t ids[2], count;
+        bool ended;
+        double probability;
+    } expected[] = {{{2}, 1, true, 0.375}, {{2, 2}, 2, false, 0.125}, {{3}, 1, true, 0.125}, {{3, 2}, 2, false, 0.125}};
+    struct sl_beam *beam = play(&rule, 2, script, 2);
+    assert_int_equal(sl_beam_count_results(beam, 0), 4);
+    for (int32_t r = 0; r < 4; r++) {
+        const struct sl_hypothesis got = sl_beam_get_result(beam, 0, r);
+        assert_int_equal(got.count, expected[r].count);
+        assert_int_equal(got.ended, expected[r].ended);
+        assert_memory_equal(got.ids, expected[r].ids, (size_t)got.count * sizeof *got.ids);
+        assert_true(fabs(got.log_probability - log(expected[r].probability)) <= 1e-6);
+        assert_true(fabs(got.score - log(expected[r].probability) / 2) <= 1e-6);
+    }
+    sl_beam_destroy(beam);
+    beam = play(&rule, 1, script, 1); /* three tokens may be written, and one is the end */
+    assert_int_equal(sl_beam_count_results(beam, 0), 3);
+    static const int32_t counts[] = {1, 0, 1};
+    for (int32_t r = 0; r < 3; r++) {
+        const struct sl_hypothesis got = sl_beam_get_result(beam, 0, r);
+        assert_int_equal(got.count, counts[r]);
+        assert_int_equal(got.ended, counts[r] == 0);
+    }
+    sl_beam_destroy(beam);
+    /* a live one that can only become equal does not keep the search going */
+    rule = (struct sl_beam_rule){.beam = 2, .n_best = 1, .penalty = penalties[0], .begin = BEGIN, .end = END};
+    static const struct script equal[] = {{1, {{0, 0.5f, 0.5f, 0, 0}}}};
+    beam = play(&rule, 9, equal, 1);
+    assert_int_equal(sl_beam_get_result(beam, 0, 0).count, 0);
+    sl_beam_destroy(beam);
+}
+
 /* Tokens of `never` are in no result, and without them the search is that of a language without them. */
 static void what_is_never_a_target_is_not_written(void **state)
 {
@@ -493,6 +586,8 @@ int main(void)
         cmocka_unit_test(ended_ones_leave),
         cmocka_unit_test(draws_follow_the_rule),
         cmocka_unit_test(rules_of_the_search),
+        cmocka_unit_test(of_equal_ones_the_first),
+        cmocka_unit_test(texts_at_the_limit),
         cmocka_unit_test(what_is_never_a_target_is_not_written),
         cmocka_unit_test(draws_without_what_is_never_a_target),
         cmocka_unit_test(coins_show_the_probability),
