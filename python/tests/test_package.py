@@ -169,7 +169,7 @@ class Runs(unittest.TestCase):
                 warnings.simplefilter('error')
                 self.assertEqual(other.evaluate('valid'), wanted)
 
-        session.raised.append(KeyError('mine'))
+        session.raised += [KeyError('mine'), ValueError('of another callback, which was called before the end')]
         session.messages.append('of the call whose callback raises')
         session.stop[0] = 1
         with self.assertRaisesRegex(KeyError, 'mine'):

@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -26,6 +27,7 @@ static struct {
     float *grads;
     int64_t elems, exchanged; /* floats of sums */
     int runs, fails_at;       /* the exchange that fails, counted from 1; 0: none */
+    int late_ms;              /* until the other rank comes */
     sigset_t blocked;         /* the signals that the thread of the last exchange does not take */
 } scratch;
 
@@ -74,6 +76,8 @@ static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *qu
 {
     (void)group, (void)queue;
     pthread_sigmask(SIG_SETMASK, NULL, &scratch.blocked);
+    if (scratch.late_ms > 0)
+        usleep((useconds_t)scratch.late_ms * 1000);
     if (++scratch.runs == scratch.fails_at)
         return seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "exchange %d has failed", scratch.runs);
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
@@ -327,6 +331,46 @@ static void times_are_of_all_updates(void **state)
     free(scratch.block);
 }
 
+/* Another rank that comes late is waited for in an exchange. What of that is over before the update needs the sums is
+ * no wait of the update. */
+static void a_late_rank_is_waited_for(void **state)
+{
+    enum { LATE_MS = 150 };
+    static const struct sl_parallel_config config = {.data = 2};
+    struct sl_connection *connection = NULL;
+    struct sl_reducer *reducer = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_ranks ranks;
+    float grads[40] = {0};
+    (void)state;
+    for (int spares_core = 0; spares_core < 2; spares_core++) {
+        const int64_t late_ns = INT64_C(1000000) * LATE_MS;
+        begin(grads, 40);
+        assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+        assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+        ranks.spares_core = spares_core;
+        const struct sl_reducer_request request = {.ranks = &ranks, .grads = grads, .elems = 40};
+        assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+        scratch.late_ms = LATE_MS;
+        assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_OK);
+        const struct sl_reducer_times waited = sl_reducer_get_times(reducer);
+        assert_true(waited.exchange_ns >= late_ns && waited.wait_ns >= late_ns);
+        sl_reducer_note(reducer, 0);
+        struct sl_reducer_times now = waited;
+        for (int k = 0; k < 10000 && now.exchange_ns == waited.exchange_ns; k++) {
+            usleep(1000);
+            now = sl_reducer_get_times(reducer);
+        }
+        assert_true(now.exchange_ns >= 2 * late_ns && now.wait_ns == waited.wait_ns);
+        assert_int_equal(sl_reducer_finish(reducer, &err), SEQLSTM_OK);
+        now = sl_reducer_get_times(reducer);
+        assert_true(now.wait_ns > waited.wait_ns && now.wait_ns < waited.wait_ns + late_ns);
+        sl_reducer_destroy(reducer);
+        sl_connection_close(connection);
+        free(scratch.block);
+    }
+}
+
 /* Whichever allocation or exchange fails while it is opened, nothing of it is left. */
 static void a_reducer_that_cannot_be_opened(void **state)
 {
@@ -388,6 +432,7 @@ int main(void)
         cmocka_unit_test(rows_are_chosen_only_where_flags_can_be_exchanged),
         cmocka_unit_test(signals_are_left_to_the_thread_that_computes),
         cmocka_unit_test(times_are_of_all_updates),
+        cmocka_unit_test(a_late_rank_is_waited_for),
         cmocka_unit_test(a_reducer_that_cannot_be_opened),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
