@@ -21,6 +21,7 @@
 #include "serve/load/history.h"
 
 enum { HEAD_BYTES = 4096, EVENTS = 128, DRAIN_S = 30, PAUSE_MS = 20 };
+static const double START_PART = 0.25; /* of the time of a closed loop */
 
 struct connection {
     int socket; /* -1: closed */
@@ -368,12 +369,44 @@ static void close_load(struct load *load)
     free(load->latencies);
 }
 
-/* Adds (sign 1) or subtracts what the generator's thread, and the others, have computed. */
-static void add_cpu(struct sl_load_result *result, double sign)
+/* Where what counts begins or ends. */
+struct mark {
+    int64_t ns, count;   /* the time, and the answers before it */
+    double own_s, all_s; /* processor time of the generator's thread, and of the process */
+};
+
+static struct mark set_mark(const struct load *load)
 {
-    const double own_s = (double)sl_clock_thread_cpu_ns() * 1e-9;
-    result->own_cpu += sign * own_s;
-    result->other_cpu += sign * ((double)sl_clock_process_cpu_ns() * 1e-9 - own_s);
+    return (struct mark){.ns = sl_clock_ns(),
+                         .count = load->count,
+                         .own_s = (double)sl_clock_thread_cpu_ns() * 1e-9,
+                         .all_s = (double)sl_clock_process_cpu_ns() * 1e-9};
+}
+
+/* `from`: set where the first batches, which are smaller than those that follow, no longer count. */
+static seqlstm_status run_loop(struct load *load, struct mark *from, struct seqlstm_error *err)
+{
+    const struct mark begin = *from;
+    const double ns = load->request->seconds * 1e9;
+    SEQLSTM_TRY(run_closed(load, begin.ns + (int64_t)(START_PART * ns), err));
+    *from = set_mark(load);
+    SEQLSTM_TRY(run_closed(load, begin.ns + (int64_t)ns, err));
+    if (load->count == from->count)
+        *from = begin;
+    return SEQLSTM_OK;
+}
+
+static void summarize(struct load *load, const struct mark *from)
+{
+    const struct sl_load_request *request = load->request;
+    struct sl_load_result *result = load->result;
+    const struct mark end = set_mark(load);
+    const int64_t count = end.count - from->count;
+    const double took = (double)(end.ns - from->ns) * 1e-9, answers = (double)(count > 0 ? count : 1);
+    result->own_cpu = (end.own_s - from->own_s) / answers;
+    result->other_cpu = (end.all_s - from->all_s) / answers - result->own_cpu;
+    sl_load_summarize(count > 0 ? load->latencies + from->count : NULL, count,
+                      request->rate > 0 && took < request->seconds ? request->seconds : took, result);
 }
 
 seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load_result *out, struct seqlstm_error *err)
@@ -381,18 +414,14 @@ seqlstm_status sl_load_run(const struct sl_load_request *request, struct sl_load
     struct load load = {.request = request, .result = out, .epoll = -1, .timer = -1};
     *out = (struct sl_load_result){.wanted = request->rate};
     seqlstm_status status = open_load(&load, err);
-    add_cpu(out, -1);
-    const int64_t begin_ns = sl_clock_ns(), end_ns = begin_ns + (int64_t)(request->seconds * 1e9);
+    struct mark from = set_mark(&load);
     if (status == SEQLSTM_OK)
-        status = request->rate > 0 ? run_open(&load, end_ns, err) : run_closed(&load, end_ns, err);
-    const double took = (double)(sl_clock_ns() - begin_ns) * 1e-9, answers = (double)(load.count > 0 ? load.count : 1);
-    add_cpu(out, 1);
-    out->own_cpu /= answers;
-    out->other_cpu /= answers;
+        status = request->rate > 0 ? run_open(&load, from.ns + (int64_t)(request->seconds * 1e9), err)
+                                   : run_loop(&load, &from, err);
     if (request->rate > 0)
         out->lost += load.in_flight + load.backlog_count;
     if (status == SEQLSTM_OK)
-        sl_load_summarize(load.latencies, load.count, took > request->seconds ? took : request->seconds, load.result);
+        summarize(&load, &from);
     close_load(&load);
     return status;
 }

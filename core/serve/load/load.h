@@ -3,7 +3,8 @@
  *
  * Open loop: requests arrive at random times (Poisson), whether earlier ones are answered or not, as those of many
  * independent users do. Latency counts from the time at which a request was to be sent. Closed loop: each connection
- * sends its next request when it has the answer to the last one, which shows the highest throughput. */
+ * sends its next request when it has the answer to the last one, which shows the highest throughput. Batches are small
+ * at its begin, so what is answered in the first quarter of its time counts only if nothing is answered later. */
 #ifndef SL_SERVE_LOAD_LOAD_H
 #define SL_SERVE_LOAD_LOAD_H
 

@@ -32,7 +32,8 @@ struct server {
     int done[DEEDS];
     char asked[4096]; /* the letter of each request */
     int asked_count;
-    int pause_us; /* before each reply */
+    int pause_us; /* before each reply, */
+    int quick;    /* but the first ones */
     _Atomic bool ends;
 };
 
@@ -66,7 +67,7 @@ static void *serve(void *context)
         while (goes_on && read_request(s, connection)) {
             const enum deed deed = s->deeds[turn++ % s->deed_count];
             s->done[deed]++;
-            usleep((useconds_t)s->pause_us);
+            usleep(s->asked_count > s->quick ? (useconds_t)s->pause_us : 0);
             goes_on = send(connection, replies[deed], strlen(replies[deed]), MSG_NOSIGNAL) >= 0 && deed < CLOSE;
         }
         if (connection >= 0)
@@ -75,8 +76,8 @@ static void *serve(void *context)
     return NULL;
 }
 
-/* Asks with one connection until all that has come in 0.1 s has its answer. */
-static struct sl_load_result load(struct server *s, struct sl_history *history)
+/* Asks with one connection, `rate` times in a second (0: the closed loop), until all that has come has its answer. */
+static struct sl_load_result load_at(struct server *s, double rate, double seconds, struct sl_history *history)
 {
     struct sl_buf texts[BODIES] = {{0}};
     s->socket = load_listen(0, &s->port);
@@ -88,15 +89,20 @@ static struct sl_load_result load(struct server *s, struct sl_history *history)
     const struct sl_load_request request = {.address = "127.0.0.1",
                                             .port = s->port,
                                             .bodies = &bodies,
-                                            .rate = 500,
+                                            .rate = rate,
                                             .connections = 1,
-                                            .seconds = 0.1,
+                                            .seconds = seconds,
                                             .history = history,
                                             .number = 5};
     const struct sl_load_result result = load_run(&request, s->socket, serve, s, &s->ends);
     for (int k = 0; k < BODIES; k++)
         sl_buf_deinit(&texts[k]);
     return result;
+}
+
+static struct sl_load_result load(struct server *s, struct sl_history *history)
+{
+    return load_at(s, 500, 0.1, history);
 }
 
 /* The requests come in turn, and what is noted of an answer is of its own request. */
@@ -144,6 +150,26 @@ static void each_request_is_counted_as_what_became_of_it(void **state)
         assert_int_equal(result.failed, s.done[REFUSE] + s.done[ACCEPT]); /* all but 200 */
         assert_int_equal(result.lost, lost);
     }
+}
+
+/* The throughput of a closed loop and its latencies are those of the time after its start, if anything is answered
+ * there. */
+static void the_start_of_a_closed_loop_does_not_count(void **state)
+{
+    (void)state;
+    static const enum deed deed = ANSWER;
+    enum { QUICK = 50 };
+    struct server s = {.deeds = &deed, .deed_count = 1, .quick = QUICK, .pause_us = 40000};
+    const struct sl_load_result later = load_at(&s, 0, 0.4, NULL);
+    assert_true(later.answered > QUICK && later.answered <= QUICK + 10);
+    assert_true(later.reached > 0 &&
+                later.reached <= 1e6 / 40000 * 1.34); /* one answer more than the pauses of 0.3 s */
+    assert_true(later.mean >= 0.04);
+    struct server stops = {.deeds = &deed, .deed_count = 1, .quick = QUICK, .pause_us = 300000};
+    const struct sl_load_result early = load_at(&stops, 0, 0.2, NULL);
+    assert_int_equal(early.answered, QUICK);
+    assert_true(early.reached <= QUICK / 0.2 && early.reached > QUICK / 2.0);
+    assert_true(early.mean > 0 && early.mean < 0.04);
 }
 
 /* The address is told as it stands in a browser. */
@@ -310,6 +336,7 @@ int main(void)
         cmocka_unit_test(requests_that_wait_are_late),
         cmocka_unit_test(several_requests_are_sent_in_turn),
         cmocka_unit_test(each_request_is_counted_as_what_became_of_it),
+        cmocka_unit_test(the_start_of_a_closed_loop_does_not_count),
         cmocka_unit_test(a_server_that_is_not_there_is_named),
         cmocka_unit_test(requests_that_were_not_sent_are_lost),
         cmocka_unit_test(large_requests_arrive_whole),
