@@ -11,6 +11,7 @@
 #include "onnx_valid.h"
 #include "scratch.h"
 
+#define OOM_ARENAS
 #include "oom.h"
 
 #include "base/system/file.h"
@@ -342,18 +343,17 @@ static void add_import(struct sl_buf *out, const struct sl_graph *graph)
     sl_buf_deinit(&notes);
 }
 
-/* Without memory for the n-th part: NO_MEMORY, or what comes of it otherwise. */
-static void fail_import(struct sl_buf *out, const struct sl_graph *graph)
+/* Without memory for the n-th part, of the heap or of an arena: NO_MEMORY, or what comes of it otherwise. */
+static void fail_import_from(const struct sl_graph *graph, void fail_at(int n), bool disarm(void))
 {
     float **values = make_values(graph), **got = make_values(graph);
     struct sl_buf notes = {0}, got_notes = {0};
     const seqlstm_status expected = sl_onnx_read(graph, scratch_path("m.onnx"), values, &notes, NULL);
-    (void)out;
     for (int n = 1;; n++) {
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        oom_fail_at(n);
+        fail_at(n);
         const seqlstm_status status = sl_onnx_read(graph, scratch_path("m.onnx"), got, &got_notes, &err);
-        const bool fails = oom_disarm();
+        const bool fails = disarm();
         if (status != expected && !(fails && status == SEQLSTM_NO_MEMORY))
             fail_msg("allocation %d: status %d, %s", n, (int)status, err.message);
         if (status == SEQLSTM_NO_MEMORY)
@@ -370,6 +370,13 @@ static void fail_import(struct sl_buf *out, const struct sl_graph *graph)
     sl_buf_deinit(&notes);
     free_values(graph, values);
     free_values(graph, got);
+}
+
+static void fail_import(struct sl_buf *out, const struct sl_graph *graph)
+{
+    (void)out;
+    fail_import_from(graph, oom_fail_at, oom_disarm);
+    fail_import_from(graph, arena_fail_at, arena_disarm);
 }
 
 /* The model file up to a line of dashes, then the ONNX file. */

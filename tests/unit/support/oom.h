@@ -88,7 +88,10 @@ static bool arena_has_room(void)
     type __wrap_sl_arena_##name parameters;                                                                            \
     type __wrap_sl_arena_##name parameters                                                                             \
     {                                                                                                                  \
-        return arena_has_room() ? __real_sl_arena_##name arguments : NULL;                                             \
+        if (arena_has_room())                                                                                          \
+            return __real_sl_arena_##name arguments;                                                                   \
+        arena->failed = true;                                                                                          \
+        return NULL;                                                                                                   \
     }
 
 ARENA_WRAP(void *, alloc, (struct sl_arena * arena, size_t bytes), (arena, bytes))
@@ -103,8 +106,10 @@ char *__wrap_sl_arena_printf(struct sl_arena *arena, const char *format, ...)
 {
     va_list args;
     va_start(args, format);
-    char *text = arena_has_room() ? __real_sl_arena_vprintf(arena, format, args) : NULL;
+    const bool fits = arena_has_room();
+    char *text = fits ? __real_sl_arena_vprintf(arena, format, args) : NULL;
     va_end(args);
+    arena->failed = arena->failed || !fits;
     return text;
 }
 
