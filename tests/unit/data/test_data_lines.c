@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ends of lines as other systems write them, data of which the loss would be 0 whatever is learned, and labels that the
  * training split lacks. */
-#include "data_fixture.h"
+#include "data_dump.h"
 
 #include <fcntl.h>
 
@@ -184,12 +184,178 @@ static void test_answers_name_the_fix(void **state)
     data_expect_failure(TABLE, MODEL_DENSE, "loss: mse", SEQLSTM_CORRUPT_DATA, "a column of text is not for `inputs`");
 }
 
+/* ---- each line in turn ------------------------------------------------------------------------------------------- */
+
+enum { GOOD = 6 };
+
+static const struct fault {
+    const char *data, *layers, *train, *head; /* head: the line before the others; NULL: none */
+    const char *good[GOOD];
+    int field; /* which part of a good line `bad` replaces, from 0; -1: the whole line */
+    const char *bad, *says;
+    int later[GOOD]; /* by how many lines the message comes later */
+} faults[] = {
+#define NUMBERS                                                                                                        \
+    TABLE, MODEL_DENSE, "loss: mse", "a,b",                                                                            \
+    {                                                                                                                  \
+        "1,2", "3,4", "5,6", "7,8", "9,10", "11,12"                                                                    \
+    }
+    {NUMBERS, 0, "x", "column `a` holds \"x\", expected a number", {0}},
+    {NUMBERS, 1, "1.5.2", "column `b` holds \"1.5.2\", expected a number", {0}},
+    {NUMBERS, 0, "", "column `a` has no value (`missing:` chooses what to do)", {0}},
+    {NUMBERS, 1, " ", "column `b` has no value (`missing:` chooses what to do)", {0}},
+    {NUMBERS, -1, "1", "the row has 1 field, expected 2", {0}},
+    {NUMBERS, -1, "1,2,", "the row has 3 fields, expected 2", {0}},
+    {NUMBERS, 1, "\"2\"x", "text after the closing quote of a field", {0}},
+    {NUMBERS, 1, "\"2", "the quoted field that begins here never ends", {0}},
+    {NUMBERS, 0, "\"1\n\"\"2\"", "column `a` holds \"1\n\"2\", expected a number", {0}},
+#define MEMBERS(data) "type: csv, train: {file: train.txt}, group: g, inputs: [a], " data
+#define OF_GROUPS                                                                                                      \
+    "g,a,c",                                                                                                           \
+    {                                                                                                                  \
+        "1,1,u", "1,2,u", "2,3,v", "2,4,v", "3,5,u", "3,6,u"                                                           \
+    }
+    {MEMBERS("label: c"),
+     MODEL_CLASSIFY_VALUES,
+     "task: classify",
+     OF_GROUPS,
+     2,
+     "w",
+     "the label changes from",
+     {1, 0, 1, 0, 1, 0}},
+    {MEMBERS("label: c"), MODEL_CLASSIFY_VALUES, "task: classify", OF_GROUPS, 2, "", "column `c` has no label", {0}},
+    {MEMBERS("label: c"), MODEL_CLASSIFY_VALUES, "task: classify", OF_GROUPS, 0, "", "column `g` is empty", {0}},
+    {MEMBERS("label: c"), MODEL_CLASSIFY_VALUES, "task: classify", OF_GROUPS, 1, "?", "column `a` has no value", {0}},
+    {MEMBERS("targets: [b], time: t"),
+     MODEL_REGRESS_STEPS,
+     "loss: mse",
+     "b,t,a,g",
+     {"1,2024-01-01,1,x", "1,2024-01-01,2,y", "1,2024-01-02,3,x", "1,2024-01-02,4,y", "1,2024-01-03,5,x",
+      "2,2024-01-03,6,y"},
+     1,
+     "2024-13-01",
+     "column `t` holds \"2024-13-01\", expected an ISO 8601 date",
+     {0}},
+#define TOKENS                                                                                                         \
+    "type: tokens, train: {file: train.txt}, batch_size: 4", MODEL_LM, "task: language_model", NULL,                   \
+    {                                                                                                                  \
+        "1 2", "3 4", "5 1", "2 2", "1", "4 5"                                                                         \
+    }
+    {TOKENS, -1, "1 x", "\"x\" is not a token id", {0}},
+    {TOKENS, -1, "1 -2", "\"-2\" is not a token id", {0}},
+    {TOKENS, -1, "5 16777216", "\"16777216\" is not a token id", {0}},
+#define LABELLED                                                                                                       \
+    LINES, MODEL_CLASSIFY, "task: classify", NULL,                                                                     \
+    {                                                                                                                  \
+        "x good", "y bad", "x fine", "y dull", "x very good", "y so bad"                                               \
+    }
+    {LABELLED, -1, "x \xff", "byte 0xff at offset", {0}},
+    {LABELLED, -1, "x ~", "a NUL byte at offset", {0}},
+    {LABELLED, -1, "film", "no label: the line has no delimiter", {0}},
+    {LABELLED, -1, " film", "the label (column `first`) is empty", {0}},
+#define TAGGED                                                                                                         \
+    CONLL, MODEL_TAG, "task: tag", NULL,                                                                               \
+    {                                                                                                                  \
+        "the\tD", "dog\tN", "", "a\tD", "cat\tN", "a\tD"                                                               \
+    }
+    {TAGGED, -1, "cow", "the line has no tag: expected column 2 after \"cow\"", {0}},
+    {TAGGED, -1, "\tN", "the line has no token in column 1", {0}},
+};
+
+/* A line of `fault` with its bad part; `~` stands for a NUL. */
+static void append_bad(struct sl_buf *out, const struct fault *fault, const char *good)
+{
+    for (int field = 0; fault->field >= 0 && field < fault->field; field++) {
+        const size_t bytes = strcspn(good, ",") + 1;
+        sl_buf_append(out, good, bytes);
+        good += bytes;
+    }
+    const size_t before = out->length_bytes;
+    sl_buf_append_text(out, fault->bad);
+    for (size_t at = before; at < out->length_bytes; at++)
+        if (out->data[at] == '~')
+            out->data[at] = '\0';
+    if (fault->field >= 0)
+        sl_buf_append_text(out, good + strcspn(good, ","));
+}
+
+/* Whichever line is wrong, the message names it: the first one, the last one with or without an end, and with each way
+ * to end lines. */
+static void test_messages_name_the_line(void **state)
+{
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    (void)state;
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
+        for (int way = 0; way < GOOD * 3 * 2; way++) {
+            const struct fault *fault = &faults[k];
+            const int bad = way / 6, end = way / 2 % 3, ended = way % 2;
+            char expected[200];
+            struct sl_buf text = {0};
+            if (fault->head)
+                sl_buf_printf(&text, "%s%s", fault->head, ends[end]);
+            for (int line = 0; line < GOOD; line++) {
+                if (line == bad)
+                    append_bad(&text, fault, fault->good[line]);
+                else
+                    sl_buf_append_text(&text, fault->good[line]);
+                sl_buf_append_text(&text, line + 1 < GOOD || ended ? ends[end] : "");
+            }
+            data_write_bytes("train.txt", text.data, text.length_bytes);
+            sl_buf_deinit(&text);
+            snprintf(expected, sizeof expected, "train.txt:%d: %s", bad + 1 + (fault->head != NULL) + fault->later[bad],
+                     fault->says);
+            data_expect_failure(fault->data, fault->layers, fault->train, SEQLSTM_CORRUPT_DATA, expected);
+        }
+}
+
+/* All that comes of the first `lines` lines of data that are right, or why it is refused. */
+static void describe_lines(struct sl_buf *out, const struct fault *of, int lines, const char *end, bool ended)
+{
+    struct data_open o = {.model = data_model(of->data, of->layers, of->train)};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_buf text = {0};
+    sl_buf_printf(&text, "%s%s", of->head ? of->head : "", of->head && (lines > 0 || ended) ? end : "");
+    for (int line = 0; line < lines; line++)
+        sl_buf_printf(&text, "%s%s", of->good[line], line + 1 < lines || ended ? end : "");
+    data_write_bytes("train.txt", sl_buf_text(&text), text.length_bytes);
+    sl_buf_deinit(&text);
+    if (sl_dataset_open_train(o.model, &o.train, &o.state, &err) == SEQLSTM_OK) {
+        add_state(out, o.state);
+        add_split(out, o.train, SL_SPLIT_TRAIN, true);
+    } else {
+        sl_buf_printf(out, "%d %s\n", (int)err.code, err.message);
+    }
+    data_close(&o);
+}
+
+/* From no line to all of them: neither how lines end nor whether the last one does makes a difference. */
+static void test_the_last_line(void **state)
+{
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    (void)state;
+    for (size_t k = 0; k < sizeof faults / sizeof *faults; k++)
+        for (int lines = 0; lines <= GOOD && (k == 0 || faults[k].data != faults[k - 1].data); lines++) {
+            struct sl_buf first = {0};
+            describe_lines(&first, &faults[k], lines, "\n", true);
+            if (lines == GOOD && strncmp(sl_buf_text(&first), "8 ", 2) == 0)
+                fail_msg("%s: %s", faults[k].data, sl_buf_text(&first));
+            for (int way = 1; way < 6; way++) {
+                struct sl_buf other = {0};
+                describe_lines(&other, &faults[k], lines, ends[way / 2], way % 2 == 0);
+                assert_string_equal(sl_buf_text(&other), sl_buf_text(&first));
+                sl_buf_deinit(&other);
+            }
+            sl_buf_deinit(&first);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_ends_of_lines),           cmocka_unit_test(test_standard_input),
         cmocka_unit_test(test_wide_delimiters),         cmocka_unit_test(test_one_class_teaches_nothing),
         cmocka_unit_test(test_labels_that_train_lacks), cmocka_unit_test(test_answers_name_the_fix),
+        cmocka_unit_test(test_messages_name_the_line),  cmocka_unit_test(test_the_last_line),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
