@@ -404,6 +404,38 @@ static void ties_are_about_whole_routes(void **state)
     }
 }
 
+/* Where nothing decides, the one that is listed first; and a tie reaches as far as it says, to the last nanosecond. */
+static void equal_routes_and_the_edge_of_a_tie(void **state)
+{
+    (void)state;
+    static const struct {
+        struct sl_route_step steps[3];
+        int32_t count, step;
+    } cases[] = {
+        {{{0, 1, 0, 0, 0, 100}, {0, 1, 0, 0, 0, 100}}, 2, 0}, /* alike in all */
+        {{{0, 1, 1, 0, 0, 100}, {0, 1, 0, 0, 0, 100}}, 2, 1}, /* the first domain */
+        {{{0, 1, 0, 1, 0, 100}, {0, 1, 0, 0, 9, 100}}, 2, 1}, /* two backends of one price: by the list */
+        {{{0, 1, 0, 0, 2, 100}, {0, 1, 0, 0, 1, 100}, {0, 1, 0, 0, 1, 100}}, 3, 1},
+        {{{0, 1, 0, 1, 0, 100}, {0, 1, 0, 0, 0, 125}}, 2, 1}, /* a quarter more is a tie */
+        {{{0, 1, 0, 1, 0, 100}, {0, 1, 0, 0, 0, 126}}, 2, 0},
+        {{{0, 1, 0, 0, 0, 100}, {0, 1, 1, 0, 0, 75}}, 2, 0}, /* another domain must be a quarter less, and more */
+        {{{0, 1, 0, 0, 0, 100}, {0, 1, 1, 0, 0, 74}}, 2, 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        const struct sl_route_problem problem = {
+            .tie = 0.25, .node_count = 1, .domain_count = 2, .steps = cases[i].steps, .step_count = cases[i].count};
+        struct sl_route route = find(&problem, false);
+        if (route.count != 1 || route.steps[0] != cases[i].step)
+            fail_msg("case %d: step %d, expected %d", (int)i, (int)route.steps[0], (int)cases[i].step);
+        free(route.steps);
+    }
+    /* by the list: of steps that are alike the first, too */
+    static const struct sl_route_step alike[] = {{0, 1, 0, 1, 0, 9}, {0, 1, 0, 0, 1, 9}, {0, 1, 0, 0, 1, 1}};
+    const struct sl_route_problem problem = {
+        .tie = 0.25, .node_count = 1, .domain_count = 1, .steps = alike, .step_count = 3};
+    expect(&problem, true, (int32_t[]){1}, 1);
+}
+
 /* The copies of a route are no part of its steps: where the other one costs little but its copies, the first counts. */
 static void seconds_differ_in_the_steps_of_either(void **state)
 {
@@ -446,6 +478,7 @@ int main(void)
         cmocka_unit_test(copies_come_from_the_domain_of_their_holder),
         cmocka_unit_test(ties_are_about_whole_routes),
         cmocka_unit_test(seconds_differ_in_the_steps_of_either),
+        cmocka_unit_test(equal_routes_and_the_edge_of_a_tie),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
