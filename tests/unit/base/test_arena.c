@@ -137,5 +137,5 @@ int main(void)
         cmocka_unit_test(large_block_does_not_waste_the_small_one), cmocka_unit_test(blocks_are_at_most_a_mebibyte),
         cmocka_unit_test(stays_usable_when_memory_runs_out),
     };
-    return cmocka_run_group_tests_name("arena", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("arena", tests, oom_group_begin, oom_group_end);
 }

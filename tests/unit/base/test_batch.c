@@ -372,5 +372,5 @@ int main(void)
         cmocka_unit_test(damage_is_told),     cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(profiles_of_pairs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -199,5 +199,5 @@ int main(void)
         cmocka_unit_test(pages_begin_and_end),
         cmocka_unit_test(a_page_without_memory_fails),
     };
-    return cmocka_run_group_tests_name("buf", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("buf", tests, oom_group_begin, oom_group_end);
 }

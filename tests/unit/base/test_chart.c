@@ -216,5 +216,5 @@ int main(void)
         cmocka_unit_test(points_are_dots_while_they_are_few),
         cmocka_unit_test(points_are_added_or_memory_is_missing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -16,6 +16,7 @@
 #include "base/system/file.h"
 #include "base/system/file_writer.h"
 #include "base/value/path.h"
+#include "oom.h"
 #include "temporary.h"
 
 static char root[TEMPORARY_BYTES];
@@ -119,15 +120,14 @@ static void affinity_limits_the_count(void **state)
 
 static int make_root(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     return mkdtemp(temporary_template(root, "cpu")) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
-    (void)state;
     clear();
-    return rmdir(root);
+    return oom_group_end(state) == 0 ? rmdir(root) : -1;
 }
 
 int main(void)

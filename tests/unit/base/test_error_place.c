@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/value/error_place.h"
+#include "oom.h"
 
 static void places_are_short_enough(void **state)
 {
@@ -87,5 +88,5 @@ int main(void)
         cmocka_unit_test(characters_are_never_cut),
         cmocka_unit_test(an_error_keeps_its_place),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -31,16 +31,15 @@ static struct seqlstm_error err = SEQLSTM_ERROR_INIT;
 
 static int enter(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     return mkdtemp(temporary_template(root, "file")) && chdir(root) == 0 ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-    (void)state;
     char command[TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s", root);
-    return chdir("/") == 0 ? system(command) : -1;
+    return oom_group_end(state) == 0 && chdir("/") == 0 ? system(command) : -1;
 }
 
 static int n_entries(const char *folder)

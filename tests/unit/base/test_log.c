@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "base/system/log.h"
+#include "oom.h"
 
 static int written;
 static enum sl_log_level last_level;
@@ -49,5 +50,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_level_shows_those_above_it),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

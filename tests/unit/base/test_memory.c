@@ -188,5 +188,5 @@ int main(void)
         cmocka_unit_test(clock_moves_forward),
         cmocka_unit_test(interrupt_is_seen_once),
     };
-    return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("memory", tests, oom_group_begin, oom_group_end);
 }

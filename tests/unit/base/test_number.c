@@ -15,6 +15,7 @@
 #include "base/memory/arena.h"
 #include "base/value/median.h"
 #include "base/value/text.h"
+#include "oom.h"
 
 static double parsed(const char *text)
 {
@@ -254,5 +255,5 @@ int main(void)
         cmocka_unit_test(every_number_reads_back),    cmocka_unit_test(single_numbers_are_as_short_as_can_be),
         cmocka_unit_test(the_locale_does_not_matter), cmocka_unit_test(the_median_lies_in_the_middle),
     };
-    return cmocka_run_group_tests_name("number", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("number", tests, oom_group_begin, oom_group_end);
 }

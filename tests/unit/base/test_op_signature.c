@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "base/operation/op_signature.h"
+#include "oom.h"
 
 static struct seqlstm_desc head(uint32_t op)
 {
@@ -338,5 +339,5 @@ int main(void)
         cmocka_unit_test(refused_descriptors),
         cmocka_unit_test(names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -135,5 +135,5 @@ int main(void)
         cmocka_unit_test(only_large_blocks_have_large_pages),
         cmocka_unit_test(blocks_take_what_is_counted),
     };
-    return cmocka_run_group_tests_name("pages", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pages", tests, oom_group_begin, oom_group_end);
 }

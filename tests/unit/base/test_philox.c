@@ -13,6 +13,8 @@
 
 #include <seqlstm/philox.h>
 
+#include "oom.h"
+
 static void known_answers(void **state)
 {
     (void)state;
@@ -175,5 +177,5 @@ int main(void)
         cmocka_unit_test(rates_are_counted_in_65536ths),
         cmocka_unit_test(mask_drops_its_share),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

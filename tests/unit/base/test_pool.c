@@ -550,5 +550,5 @@ int main(void)
         cmocka_unit_test(made_and_destroyed_at_once),
         cmocka_unit_test(uses_allocate_nothing),
     };
-    return cmocka_run_group_tests_name("pool", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pool", tests, oom_group_begin, oom_group_end);
 }

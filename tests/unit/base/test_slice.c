@@ -201,5 +201,5 @@ int main(void)
         cmocka_unit_test(envelopes_bound_all_slices),  cmocka_unit_test(profiles_become_those_of_the_first_slice),
         cmocka_unit_test(no_memory_is_told),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -12,6 +12,7 @@
 #include <jansson.h>
 
 #include "base/operation/cost_json.h"
+#include "oom.h"
 
 static void what_was_written_is_read_back(void **state)
 {
@@ -120,5 +121,5 @@ int main(void)
         cmocka_unit_test(both_curves_are_made_smooth),
         cmocka_unit_test(costs_lie_between_their_points),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -15,6 +15,7 @@
 #include "base/value/hash.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
+#include "oom.h"
 
 /* RFC 4648, section 10; and what is not written so is refused. */
 static void bytes_survive_base64(void **state)
@@ -308,5 +309,5 @@ int main(void)
         cmocka_unit_test(places_are_whole_or_cut_in_the_middle),
         cmocka_unit_test(times_have_two_units_at_most),
     };
-    return cmocka_run_group_tests_name("text", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("text", tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 
 #include "base/system/ticks.h"
 #include "base/system/trace.h"
+#include "oom.h"
 
 static void add(enum sl_activity_kind kind, const char *name)
 {
@@ -355,5 +356,5 @@ int main(void)
         cmocka_unit_test(test_what_is_no_part),
         cmocka_unit_test(test_too_many_names),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include "base/system/clock.h"
 #include "base/system/cpu.h"
 #include "base/system/turns.h"
+#include "oom.h"
 
 static void call_in_turn(void)
 {
@@ -116,5 +117,5 @@ int main(void)
         cmocka_unit_test(a_thread_that_stays_outside_is_waited_for_once),
         cmocka_unit_test(a_thread_ends_when_the_other_begins),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

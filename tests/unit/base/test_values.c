@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "golden.h"
+#include "oom.h"
 
 #include "base/operation/op_signature.h"
 #include "base/value/chart.h"
@@ -295,5 +296,5 @@ int main(void)
         cmocka_unit_test(test_charts),
         cmocka_unit_test(test_slots),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include "dispatch/candidate/candidate.h"
 #include "dispatch/plan/refusal.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry/registry.h"
 
 /* ---- backends ---------------------------------------------------------------------------------------------------- */
@@ -235,5 +236,5 @@ int main(void)
         cmocka_unit_test(only_refusals_of_backends_before_it_make_a_fallback),
         cmocka_unit_test(excluded_candidates_do_not_count),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

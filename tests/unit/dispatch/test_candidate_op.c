@@ -13,6 +13,7 @@
 #include "dispatch/candidate/candidate.h"
 #include "dispatch/plan/refusal.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry/plugin.h"
 #include "registry/registry.h"
 
@@ -244,5 +245,5 @@ int main(void)
         cmocka_unit_test(a_late_refusal_excludes_the_candidate),
         cmocka_unit_test(other_failures_are_those_of_the_backend),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

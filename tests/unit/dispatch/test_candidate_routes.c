@@ -3,6 +3,7 @@
  * fake devices of tests/gpu, each with a memory of its own. */
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "dispatch/route/candidate_routes.h"
@@ -262,5 +263,5 @@ int main(void)
         cmocka_unit_test(reads_cost_what_they_move), cmocka_unit_test(a_loop_runs_where_it_is_cheapest),
         cmocka_unit_test(what_no_domain_runs_stays),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Two plans by measured costs that are close: whole steps of both are timed, and decide. */
 #include "measured_world.h"
+#include "oom.h"
 
 /* The cheapest and the second are close: the sum says 3 * 200 + 300 + 30 with fake-a or 310 with fake-b. */
 static void whole_steps_decide(void **state)
@@ -193,5 +194,5 @@ int main(void)
         TEST(the_time_of_whole_steps_alone_is_told),
         TEST(whole_steps_that_cannot_be_timed_decide_nothing),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

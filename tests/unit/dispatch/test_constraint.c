@@ -5,6 +5,7 @@
  */
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "dispatch/route/constraint.h"
@@ -35,16 +36,15 @@ static struct sl_registry *registry;
 static int open_registry(void **state)
 {
     static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "fake-a"}, {.name = "fake-b"}};
-    (void)state;
+    oom_group_begin(state);
     registry = registry_open(entries, BACKENDS);
     return 0;
 }
 
 static int close_registry(void **state)
 {
-    (void)state;
     sl_registry_destroy(registry);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* `accepts`: the letters of the candidates of each subgraph, divided by blanks; NULL: all of all. */

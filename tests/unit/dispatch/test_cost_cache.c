@@ -559,5 +559,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_locked_file_is_not_waited_for_long, make_folder, remove_folder),
         cmocka_unit_test(the_users_folder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -13,6 +13,7 @@
 
 #include "dispatch/cost/cost_key.h"
 #include "registry/registry.h"
+#include "oom.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -44,13 +45,13 @@ static const struct seqlstm_backend *query(uint32_t host_minor)
 
 static int open_reference(void **state)
 {
-    (void)state;
     static const struct sl_backend_builtin builtins[] = {{"reference", query}};
     static const struct seqlstm_setting settings[] = {{"tile", "2"}};
     static const struct sl_registry_entry entries[] = {{.name = "reference"},
                                                        {.name = "reference", .settings = settings, .setting_count = 1}};
     struct sl_registry_request request = {
         .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
+    oom_group_begin(state);
     assert_int_equal(sl_registry_create(&request, &registry, NULL), SEQLSTM_OK);
     request.entries = &entries[1];
     assert_int_equal(sl_registry_create(&request, &set_registry, NULL), SEQLSTM_OK);
@@ -61,10 +62,9 @@ static int open_reference(void **state)
 
 static int close_reference(void **state)
 {
-    (void)state;
     sl_registry_destroy(registry);
     sl_registry_destroy(set_registry);
-    return 0;
+    return oom_group_end(state);
 }
 
 static union seqlstm_any_desc make_desc(void)

@@ -13,6 +13,7 @@
 #include "dispatch/cost/axes.h"
 #include "dispatch/cost/desc_option.h"
 #include "dispatch/cost/experience.h"
+#include "oom.h"
 
 /* ---- axes ---------------------------------------------------------------------------------------------------------
  */
@@ -281,5 +282,5 @@ int main(void)
         cmocka_unit_test(an_option_is_removed_alone),
         cmocka_unit_test(other_operations_keep_theirs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 
 #include "dispatch/cost/replay.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry/call_time.h"
 #include "registry/lane.h"
 
@@ -496,5 +497,5 @@ int main(void)
         cmocka_unit_test(a_closed_domain_is_forgotten),        cmocka_unit_test(a_replay_is_a_quarter_of_its_capture),
         cmocka_unit_test(what_cannot_be_captured_is_given_up),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

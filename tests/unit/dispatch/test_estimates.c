@@ -13,6 +13,7 @@
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/estimate.h"
 #include "ok.h"
+#include "oom.h"
 
 const struct seqlstm_backend *__wrap_sl_backend_get_table(const struct sl_backend *backend);
 
@@ -181,5 +182,5 @@ int main(void)
         cmocka_unit_test(what_is_no_time_is_not_used),
         cmocka_unit_test(a_guess_counts_products_and_bytes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

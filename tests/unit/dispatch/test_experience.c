@@ -99,5 +99,5 @@ int main(void)
         cmocka_unit_test(other_candidates_tell_nothing),
         cmocka_unit_test(experience_without_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/value/buf.h"
 #include "dispatch/explain/explain.h"
@@ -311,5 +312,5 @@ int main(void)
         cmocka_unit_test(values_are_cast_around_calls_in_another_type),
         cmocka_unit_test(many_copies_and_casts_are_not_all_listed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -6,6 +6,7 @@
 #include <seqlstm/ext/footprint.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/value/buf.h"
 #include "dispatch/memory/footprint_query.h"
@@ -327,5 +328,5 @@ int main(void)
         TEST(own_memory_follows_from_the_epoch),
         TEST(ranges_are_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 
 #include "base/system/pool.h"
 #include "registry/host.h"
+#include "oom.h"
 
 static void the_host_counts_and_refuses_memory(void **state)
 {
@@ -78,5 +79,5 @@ int main(void)
         cmocka_unit_test(the_host_counts_and_refuses_memory),
         cmocka_unit_test(queues_run_everything_once),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/memory/alignment.h"
 #include "dispatch/memory/layout.h"
@@ -293,5 +294,5 @@ int main(void)
         cmocka_unit_test(memory_is_the_sum_of_its_parts),
         cmocka_unit_test(batches_are_held_on_each_card),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

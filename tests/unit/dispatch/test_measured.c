@@ -2,6 +2,7 @@
 /* Plans by measured costs: what is timed, chosen, kept and found again; when the time is over; backends that fail when
  * they are timed; and what is guessed. */
 #include "measured_world.h"
+#include "oom.h"
 
 static void the_quickest_are_chosen_and_kept(void **state)
 {
@@ -200,5 +201,5 @@ int main(void)
         TEST(one_that_fails_is_not_chosen),
         TEST(guesses_are_about_a_mean_batch),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "dispatch/plan/capture.h"
@@ -26,16 +27,15 @@ static struct sl_registry *registry;
 static int open_registry(void **state)
 {
     static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "fake-a"}, {.name = "fake-b"}};
-    (void)state;
+    oom_group_begin(state);
     registry = registry_open(entries, 3);
     return 0;
 }
 
 static int close_registry(void **state)
 {
-    (void)state;
     sl_registry_destroy(registry);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* r: the reference, a and b: the fake devices. */

@@ -9,6 +9,7 @@
 
 #include "dump_file.h"
 #include "model_fixture.h"
+#include "oom.h"
 
 #include "base/operation/op_signature.h"
 #include "dispatch/cost/estimate.h"
@@ -550,5 +551,5 @@ int main(void)
         cmocka_unit_test(explanations_are_as_before),
         cmocka_unit_test(timed_calls_are_as_before),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

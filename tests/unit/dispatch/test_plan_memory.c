@@ -14,6 +14,7 @@
 #include "dispatch/memory/layout.h"
 #include "dispatch/memory/touched.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry/plugin.h"
 
 enum { VECTORS = 3 };
@@ -104,5 +105,5 @@ int main(void)
         cmocka_unit_test(the_process_is_counted_once),
         cmocka_unit_test(own_memory_has_a_limit),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

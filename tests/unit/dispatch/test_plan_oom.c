@@ -196,5 +196,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(memory_runs_out_anywhere),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

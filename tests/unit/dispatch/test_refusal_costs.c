@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/value/buf.h"
 #include "dispatch/cost/refusal_cost.h"
@@ -265,5 +266,5 @@ int main(void)
         cmocka_unit_test(options_cost_time),
         cmocka_unit_test(the_largest_batch_is_supposed),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
  * counts; what helps. */
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "base/value/error_place.h"
@@ -15,16 +16,15 @@ static struct sl_registry *registry;
 static int open_registry(void **state)
 {
     static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "fake-a"}};
-    (void)state;
+    oom_group_begin(state);
     registry = registry_open(entries, 2);
     return 0;
 }
 
 static int close_registry(void **state)
 {
-    (void)state;
     sl_registry_destroy(registry);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* Records in place of those of the registry; NULL: its own. meson.build leads the questions here. */

@@ -216,5 +216,5 @@ int main(void)
         cmocka_unit_test(many_files_are_found_in_order),
         cmocka_unit_test(the_user_can_cancel),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

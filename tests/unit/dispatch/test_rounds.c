@@ -15,6 +15,7 @@
 #include <seqlstm/philox.h>
 
 #include "dispatch/cost/rounds.h"
+#include "oom.h"
 
 enum { RUNS = 500 };
 
@@ -148,5 +149,5 @@ int main(void)
         cmocka_unit_test(a_busy_machine),       cmocka_unit_test(a_few_disturbed_rounds_do_not_count),
         cmocka_unit_test(the_quicker_is_found), cmocka_unit_test(preemptions_are_counted),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

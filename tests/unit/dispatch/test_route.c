@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "dispatch/route/route.h"
+#include "oom.h"
 
 enum { NODES = 6, STEPS = 24 };
 
@@ -480,5 +481,5 @@ int main(void)
         cmocka_unit_test(seconds_differ_in_the_steps_of_either),
         cmocka_unit_test(equal_routes_and_the_edge_of_a_tie),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

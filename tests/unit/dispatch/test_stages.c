@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "dispatch/stages/pipeline.h"
+#include "oom.h"
 
 enum { LAYERS = 8, MOST = 16 };
 static const double ms = 1e6;
@@ -415,5 +416,5 @@ int main(void)
         cmocka_unit_test(a_stage_does_not_touch_the_others_memory),
         cmocka_unit_test(measured_times_cut_and_add_up),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

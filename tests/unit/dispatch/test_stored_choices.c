@@ -5,6 +5,7 @@
  */
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "dispatch/plan/plan.h"
@@ -26,6 +27,7 @@ static int open_world(void **state)
     static const struct sl_registry_entry entries[] = {{.name = "reference"}, {.name = "fake-a"}, {.name = "fake-b"}};
     static struct world w;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    oom_group_begin(state);
     w.registry = registry_open(entries, sizeof entries / sizeof *entries);
     w.loaded = load("seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
                     "model:\n  - {type: lstm, name: a, units: 3, return_sequences: true}\n"
@@ -52,7 +54,7 @@ static int close_world(void **state)
         sl_graph_destroy(w->graphs[p]);
     sl_registry_destroy(w->registry);
     unload(&w->loaded);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* The plan of a phase, or NULL and why not. */

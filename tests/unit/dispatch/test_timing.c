@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/system/interrupt.h"
 #include "dispatch/cost/testbed.h"
@@ -211,7 +212,7 @@ static int open_lab(void **state)
 {
     static const int32_t long_ones[] = {40, 31, 9}, middle[] = {20, 17, 3, 1}, short_ones[] = {5, 4};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    (void)state;
+    oom_group_begin(state);
     memset(&profiles, 0, sizeof profiles);
     ok(sl_profiles_add(&profiles, 3, long_ones, NULL, 0.5, &err), &err);
     ok(sl_profiles_add(&profiles, 4, middle, NULL, 0.375, &err), &err);
@@ -223,9 +224,8 @@ static int open_lab(void **state)
 
 static int close_lab(void **state)
 {
-    (void)state;
     sl_profiles_deinit(&profiles);
-    return 0;
+    return oom_group_end(state);
 }
 
 static seqlstm_status time_ops(const struct behaviour *ops, int count, bool on_steps, double budget_ns,

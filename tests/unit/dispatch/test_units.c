@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "dispatch/stages/pipeline.h"
 
@@ -234,5 +235,5 @@ int main(void)
         cmocka_unit_test(what_follows_the_last_piece_depends_on_the_operation),
         cmocka_unit_test(a_barrier_costs_what_it_adds),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Operations that stand for several: they give what their parts give. */
 #include "exec_cases.h"
+#include "oom.h"
 
 /* The compound is taken when the output is not wanted, and gives the same loss and gradients. */
 static void alternative_equals_its_parts(void **state)
@@ -80,5 +81,5 @@ int main(void)
         cmocka_unit_test(stack_equals_its_layers),
         cmocka_unit_test(deep_stacks_run_layer_by_layer),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

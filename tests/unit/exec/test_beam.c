@@ -13,6 +13,7 @@
 #include <seqlstm/philox.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "decode/beam.h"
 #include "decode/decoder.h"
@@ -593,5 +594,5 @@ int main(void)
         cmocka_unit_test(coins_show_the_probability),
         cmocka_unit_test(all_of_a_seed_counts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
 #include <seqlstm/ext/rebind.h>
 
 #include "exec_cases.h"
+#include "oom.h"
 
 static int binds, rebinds;
 
@@ -308,5 +309,5 @@ int main(void)
         cmocka_unit_test(weights_are_packed_when_they_change_only),
         cmocka_unit_test(too_large_batch_is_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -418,5 +418,5 @@ int main(void)
         cmocka_unit_test(a_matrix_of_two_stages_needs_its_gradient_at_once),
         cmocka_unit_test(what_calls_keep_is_aligned),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
  * the sums of calls and pieces are exact; a profile has each call with its layer, its backend and its rows. */
 #include "base/batch/pieces.h"
 #include "base/system/trace.h"
+#include "oom.h"
 #include "passing_backend.h"
 #include "exec/exec_private.h"
 
@@ -249,5 +250,5 @@ int main(void)
         cmocka_unit_test(pieces_have_the_time_that_they_took),
         cmocka_unit_test(a_profile_has_each_call_with_its_rows),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

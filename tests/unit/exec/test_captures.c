@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When a training step is captured, which capture is launched, and what is left of one that failed. */
 #include "frame_world.h"
+#include "oom.h"
 
 #include "exec/update/update.h"
 #include "exec/update/vectors.h"
@@ -432,5 +433,5 @@ int main(void)
         cmocka_unit_test(steps_may_be_started_ahead),
         cmocka_unit_test(only_some_updates_follow_the_scale_of_the_loss),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

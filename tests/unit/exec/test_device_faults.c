@@ -575,5 +575,5 @@ int main(void)
         cmocka_unit_test(the_host_has_no_memory),         cmocka_unit_test(a_full_card_says_which_batch_fits),
         cmocka_unit_test(a_stage_does_not_run_on_a_card),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -17,6 +17,7 @@
 #include <seqlstm/philox.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 #include "base/value/buf.h"
@@ -562,5 +563,5 @@ int main(void)
         cmocka_unit_test(plans_count_what_waits_for_devices),
         cmocka_unit_test(late_failures_are_reported),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

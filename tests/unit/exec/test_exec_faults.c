@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Backends that fail, or write where they may not: each function of each operation fails once, and each slot of each
  * operation is damaged once. The errors name the operation; what was bound is released, and the next run is right. */
+#include "oom.h"
 #include "passing_backend.h"
 
 #include "exec/exec_private.h"
@@ -465,5 +466,5 @@ int main(void)
         cmocka_unit_test(what_is_read_is_looked_at_in_two_runs),
         cmocka_unit_test(who_packs_wrongly_is_named),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

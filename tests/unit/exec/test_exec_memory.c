@@ -345,5 +345,5 @@ int main(void)
         cmocka_unit_test(an_executor_without_memory_says_so),      cmocka_unit_test(a_step_without_memory_says_so),
         cmocka_unit_test(a_shape_without_memory_leaves_its_place),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
  * orders of their own, and some sequences are empty. */
 #include "exec_gradients.h"
 #include "exec_pairs.h"
+#include "oom.h"
 
 #include "decode/decoder.h"
 #include "decode/sample.h"
@@ -508,5 +509,5 @@ int main(void)
         cmocka_unit_test(sampler_feeds_what_the_model_says),
         cmocka_unit_test(what_the_sampler_never_feeds),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 
 #include "base/batch/pieces.h"
 #include "exec_world.h"
+#include "oom.h"
 
 static const char data_tokens[] =
     "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n";
@@ -366,5 +367,5 @@ int main(void)
         cmocka_unit_test(stages_have_the_bits_of_one),
         cmocka_unit_test(many_classes_in_pieces_keep_the_loss_apart),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

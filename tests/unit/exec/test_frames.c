@@ -2,6 +2,7 @@
 /* Frames of training steps: what a slot of the ring holds, what the device is told of each step, and how its results
  * come back. */
 #include "frame_world.h"
+#include "oom.h"
 
 /* Starts a step, and returns the slot that it fills. */
 static const char *start_step(const struct sl_exec_step *step)
@@ -292,5 +293,5 @@ int main(void)
         cmocka_unit_test(idle_time_lies_between_steps_that_follow),
         cmocka_unit_test(a_frame_makes_fields_valid),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

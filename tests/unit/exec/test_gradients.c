@@ -3,6 +3,7 @@
  * the scale of the loss, weights. */
 #include "exec_cases.h"
 #include "exec_gradients.h"
+#include "oom.h"
 
 static void gradients_match_differences(void **state)
 {
@@ -183,5 +184,5 @@ int main(void)
         cmocka_unit_test(the_scale_of_the_loss_is_that_of_the_gradients),
         cmocka_unit_test(rows_of_weighted_classes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

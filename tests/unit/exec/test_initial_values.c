@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Initial values of parameters. */
 #include "exec_cases.h"
+#include "oom.h"
 
 /* 1 is added to what the initializer gives the forget gate, and to nothing else. */
 static void forget_gates_begin_one_higher(void **state)
@@ -243,5 +244,5 @@ int main(void)
         cmocka_unit_test(redrawn_values_are_new_ones),
         cmocka_unit_test(initial_values_do_not_depend_on_threads),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Lean runs and kept bindings are shortcuts: whatever comes between, results are those of an ordinary run, bit by bit,
  * and of plain loops. */
 #include "exec_world.h"
+#include "oom.h"
 
 #include "exec/params/packed.h"
 #include "exec/update/vectors.h"
@@ -307,5 +308,5 @@ int main(void)
         cmocka_unit_test(other_phases_are_not_lean),
         cmocka_unit_test(flat_operations_take_any_length),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include <seqlstm/philox.h>
 
 #include "exec/params/orthonormal.h"
+#include "oom.h"
 
 static double *draw(int64_t rows, int64_t columns)
 {
@@ -123,5 +124,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_rows_are_orthonormal),
                                        cmocka_unit_test(test_rows_without_anything_of_their_own),
                                        cmocka_unit_test(test_nearly_dependent_rows)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Models with encoder and decoder on fake devices (test_exec_domain.c): trained on one of them, and spread call by call
  * over two and the host, and the parts of a model one after the other. All bits are those of the host. */
 #include "exec_pairs.h"
+#include "oom.h"
 
 #include "registry_fixture.h"
 
@@ -300,5 +301,5 @@ int main(void)
         cmocka_unit_test(a_loop_runs_on_one_device),
         cmocka_unit_test(parts_predict_on_devices_as_on_the_host),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

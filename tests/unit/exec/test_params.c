@@ -15,6 +15,7 @@
 #include "exec/params/params.h"
 #include "exec/shape/indices.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry_fixture.h"
 
 enum { PARAMS = 4 };
@@ -214,5 +215,5 @@ int main(void)
         cmocka_unit_test(lent_gradients_stay_with_their_owner),
         cmocka_unit_test(rows_have_weights),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Final and carried states, and sequences without a step. */
 #include "exec_cases.h"
+#include "oom.h"
 
 /* Zero-length sequences have a final state of zero, weigh as any other, and change no other sequence. */
 static void empty_sequences_are_served(void **state)
@@ -127,5 +128,5 @@ int main(void)
         cmocka_unit_test(an_empty_segment_keeps_the_carried_state),
         cmocka_unit_test(carried_states_join_segments),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
 #include <sys/sysinfo.h>
 
 #include "exec_pairs.h"
+#include "oom.h"
 
 static void expect_refusal(struct sl_exec *exec, const struct sl_batch *batch, const char *message)
 {
@@ -232,5 +233,5 @@ int main(void)
         cmocka_unit_test(the_call_that_asks_for_too_much_is_named),
         cmocka_unit_test(a_step_counts_each_call_once),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* What one step gives and takes: sums, its factor, states and masks of its own, rows of embeddings and complete
  * gradients as it goes, and the tensors that a watcher reads. */
 #include "exec_cases.h"
+#include "oom.h"
 
 #define VALUES_TRAIN "\ntrain: {loss: mse, epochs: 1}"
 
@@ -214,5 +215,5 @@ int main(void)
         cmocka_unit_test(gradients_are_complete_when_they_are_said_to_be),
         cmocka_unit_test(a_watcher_reads_every_tensor),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -7,6 +7,7 @@
 #include <seqlstm/ext/footprint.h>
 
 #include "exec_world.h"
+#include "oom.h"
 
 #include "dispatch/memory/footprint_query.h"
 #include "dispatch/memory/sizes.h"
@@ -277,5 +278,5 @@ int main(void)
         cmocka_unit_test(own_memory_is_of_the_epoch),
         cmocka_unit_test(idle_parts_are_checked),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

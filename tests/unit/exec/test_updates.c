@@ -2,6 +2,7 @@
 /* Updates against plain loops, with penalties, a limit and a scale of the loss, of a model of which a layer is frozen:
  * as a whole, and by stages that own every other parameter. */
 #include "exec_world.h"
+#include "oom.h"
 
 enum { B = 3, FEATURES = 2, VIEWS_MOST = 16, ELEMS_MOST = 256 };
 
@@ -196,5 +197,5 @@ int main(void)
         cmocka_unit_test(updates_by_stages),
         cmocka_unit_test(stages_update_the_states_of_what_they_own),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Updates that go over the used rows of an embedding only, against updates that go over all of them: the same gradients
  * and weights, whatever rows earlier updates have used, and whatever else has written to gradients. */
 #include "exec_cases.h"
+#include "oom.h"
 #include "exec/params/used_rows.h"
 
 enum { CLASSES = 200, UPDATES = 12 };
@@ -182,5 +183,5 @@ int main(void)
         cmocka_unit_test(other_tables_are_not_kept),
         cmocka_unit_test(ranges_go_over_a_few_rows_that_are_not_used),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include "base/operation/op_signature.h"
 #include "graph/graph.h"
 #include "model_fixture.h"
+#include "oom.h"
 
 enum { LAYERS_MOST = 12 };
 
@@ -156,5 +157,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gradients_pass_through_frozen_layers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

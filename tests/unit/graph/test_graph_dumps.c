@@ -9,6 +9,7 @@
 #include "dump_file.h"
 #include "graph_dump.h"
 #include "model_fixture.h"
+#include "oom.h"
 
 static struct sl_field_facts read_field(const char *title, const char *name)
 {
@@ -157,5 +158,5 @@ int main(void)
         cmocka_unit_test(graphs_are_as_before),
         cmocka_unit_test(refusals_are_as_before),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
  */
 #include "graph/graph.h"
 #include "model_fixture.h"
+#include "oom.h"
 
 #define NUMBERS "seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
 #define TOKENS  "seqlstm: 1\ndata: {type: lines, train: {file: a}, tokenizer: whitespace, label: {column: first}}\n"
@@ -234,5 +235,5 @@ int main(void)
         cmocka_unit_test(a_loop_carries_no_state),
         cmocka_unit_test(a_dense_bridge_ends_as_its_state_does),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

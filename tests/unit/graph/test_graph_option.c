@@ -10,6 +10,7 @@
 
 #include "graph/graph.h"
 #include "model/yaml/diagnostics.h"
+#include "oom.h"
 
 static const char text[] = "seqlstm: 1\n"                             /* 1 */
                            "deterministic: true\n"                    /* 2 */
@@ -42,13 +43,13 @@ static struct sl_graph *graph;
 
 static int open_graph(void **state)
 {
-    (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     static const struct sl_data_facts facts = {.input = {.kind = SL_FIELD_VALUES, .on_steps = true, .features = 3},
                                                .target = {.kind = SL_FIELD_VALUES, .features = 3},
                                                .has_steps = true,
                                                .envelope = {.sequences = 2, .steps = 4, .rows = 8}};
     const struct sl_model_request request = {.path = "m.yaml"};
+    oom_group_begin(state);
     assert_int_equal(sl_diagnostics_create(&diagnostics, &err), SEQLSTM_OK);
     if (sl_model_load_text("m.yaml", text, strlen(text), &request, diagnostics, &model, &err) != SEQLSTM_OK)
         fail_msg("%s", err.message);
@@ -60,11 +61,10 @@ static int open_graph(void **state)
 
 static int close_graph(void **state)
 {
-    (void)state;
     sl_graph_destroy(graph);
     sl_model_destroy(model);
     sl_diagnostics_destroy(diagnostics);
-    return 0;
+    return oom_group_end(state);
 }
 
 static const struct sl_node *find_node(uint32_t op)

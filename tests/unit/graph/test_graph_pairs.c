@@ -5,6 +5,7 @@
 #include "graph/graph.h"
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 
 enum { SEQUENCES = 4 };
 
@@ -217,5 +218,5 @@ int main(void)
         cmocka_unit_test(equal_lengths_are_promised_to_operations_on_steps),
         cmocka_unit_test(pieces_are_for_training),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

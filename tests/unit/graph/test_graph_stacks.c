@@ -3,6 +3,7 @@
  * of its layers runs. */
 #include "graph/graph.h"
 #include "model_fixture.h"
+#include "oom.h"
 
 enum { DEEPEST = 66 };
 
@@ -98,5 +99,5 @@ int main(void)
         cmocka_unit_test(parts_of_stacks_are_offered),
         cmocka_unit_test(named_layers_of_a_stack_have_their_own_precision),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

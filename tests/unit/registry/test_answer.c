@@ -12,6 +12,7 @@
 
 #include "registry/answer.h"
 #include "registry/kind/settings.h"
+#include "oom.h"
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
@@ -225,5 +226,5 @@ int main(void)
         cmocka_unit_test(test_bytes_of_later_versions),
         cmocka_unit_test(test_values_of_options),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

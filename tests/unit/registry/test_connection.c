@@ -13,6 +13,7 @@
 
 #include "base/memory/memory.h"
 #include "fake_collectives.h"
+#include "oom.h"
 #include "registry/watch/watch.h"
 
 static seqlstm_status describe_nothing(struct seqlstm_transport *transport, struct seqlstm_error *err)
@@ -487,5 +488,7 @@ int main(void)
         cmocka_unit_test_setup(each_part_of_a_description_is_needed, make_sound),
         cmocka_unit_test_setup(groups_have_numbers, make_sound),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    sl_watch_capture_output(true); /* opens its file, which stays */
+    sl_watch_capture_output(false);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

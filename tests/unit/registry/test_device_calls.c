@@ -13,6 +13,7 @@
 #include <seqlstm/ext/draft/memory.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "registry/domain.h"
 #include "registry/lane.h"
 
@@ -420,5 +421,5 @@ int main(void)
         cmocka_unit_test(what_is_nothing_is_not_released),
         cmocka_unit_test(a_peer_is_the_device_with_the_name_of_its_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

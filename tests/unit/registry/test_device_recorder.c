@@ -12,6 +12,7 @@
 
 #include "base/system/trace.h"
 #include "registry/device_recorder.h"
+#include "oom.h"
 
 static int starts, reports, stops;
 static seqlstm_status start_status;
@@ -113,5 +114,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_taken_and_nonsense_is_not),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include <seqlstm/ext/draft/memory.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "registry/domain.h"
 
 enum { DEVICE = 2 };
@@ -267,5 +268,5 @@ int main(void)
         cmocka_unit_test(a_block_that_fails_is_released), cmocka_unit_test(copies_have_a_direction),
         cmocka_unit_test(captures_need_every_function),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -21,6 +21,7 @@
 
 #include "descriptors.h"
 #include "ok.h"
+#include "oom.h"
 #include "registry/record.h"
 #include "registry/watch/fence.h"
 #include "registry/watch/guard.h"
@@ -434,7 +435,7 @@ int main(void)
         cmocka_unit_test(changes_are_told_in_full),
         cmocka_unit_test(changes_that_could_make_results_wrong_refuse_a_plugin),
     };
-    const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const int before = descriptors_count(), failed = cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
     if (descriptors_count() != before)
         print_error("%d file descriptors were left open\n", descriptors_count() - before);
     return failed + (descriptors_count() != before);

@@ -24,6 +24,7 @@
 #include "base/system/file_writer.h"
 #include "base/system/trace.h"
 #include "descriptors.h"
+#include "oom.h"
 #include "registry/kind/elf.h"
 #include "registry/watch/guard.h"
 #include "registry/watch/outlet.h"
@@ -239,14 +240,13 @@ static void guards_are_not_inherited(void **state)
 
 static int enter(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     return mkdtemp(temporary_template(root, "open")) ? 0 : -1;
 }
 
 static int leave(void **state)
 {
-    (void)state;
-    return rmdir(root);
+    return oom_group_end(state) == 0 ? rmdir(root) : -1;
 }
 
 int main(void)

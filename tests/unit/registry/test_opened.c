@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Opened backends: which of several devices is used, what a request that cannot be met is told, which settings they
  * were opened with, what is logged until they are closed. */
+#include "oom.h"
 #include "plain_backend.h"
 
 #include <sys/stat.h>
@@ -336,5 +337,5 @@ int main(void)
         cmocka_unit_test(nothing_is_told_after_the_end),
         cmocka_unit_test(numbers_that_are_no_status),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What functions of a backend return that is no result, and what is said of it: which function, which size, how much.
  */
+#include "oom.h"
 #include "plain_backend.h"
 
 #include "registry/plugin.h"
@@ -130,5 +131,5 @@ int main(void)
         cmocka_unit_test(results_come_with_ok),
         cmocka_unit_test(sizes_have_limits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -12,6 +12,7 @@
 
 #include "registry/plugin.h"
 #include "registry/watch/running.h"
+#include "oom.h"
 
 /* What the plugin does next. */
 static seqlstm_status next;
@@ -354,5 +355,5 @@ int main(void)
         cmocka_unit_test(success_without_a_result_names_what_is_missing),
         cmocka_unit_test(sizes_that_no_machine_has_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Tables of functions that break a rule each, and those that just keep it: what is refused, and what is said. */
+#include "oom.h"
 #include "plain_backend.h"
 
 static void expect(enum sl_backend_status status, const char *reason)
@@ -252,5 +253,5 @@ int main(void)
         cmocka_unit_test(devices_are_described),
         cmocka_unit_test(memory_needs_streams),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

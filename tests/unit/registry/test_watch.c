@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "oom.h"
 #include "registry/host.h"
 #include "registry/watch/outlet.h"
 #include "registry/watch/plugin_text.h"
@@ -456,7 +457,7 @@ int main(void)
     const int before = descriptors_count() + 1; /* the file in which output is kept, once and for all */
     sl_watch_capture_output(true);
     sl_watch_capture_output(false);
-    const int kept = descriptors_count(), failed = cmocka_run_group_tests(tests, NULL, NULL);
+    const int kept = descriptors_count(), failed = cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
     if (kept != before || descriptors_count() != before)
         print_error("%d file descriptors were left open\n", descriptors_count() - before);
     return failed + (kept != before) + (descriptors_count() != before);

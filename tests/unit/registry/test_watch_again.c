@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "descriptors.h"
+#include "oom.h"
 #include "registry/watch/watch.h"
 
 static char reports[2000];
@@ -234,5 +235,5 @@ int main(void)
         cmocka_unit_test_setup(other_threads_guard_after_a_fork, begin),
         cmocka_unit_test_setup(closed_files_are_damage, begin),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
