@@ -10,7 +10,7 @@
 
 #include "emulated_device.h"
 
-enum { FLOATS = 200 /* of each slot that are looked at */ };
+enum { USED = SEQLSTM_SLOT_RECURRENT_COUNT(2), FLOATS = 200 /* of each slot that are looked at */ };
 enum { CREATE, BIND, PACK, FORWARD, BACKWARD, WAIT, ENDS };
 
 /* Of CUDA, or of cuDNN: as emulated_device.h and fake_cudnn.h say. */
@@ -38,7 +38,7 @@ static void find_library(void)
 /* ---- a life ------------------------------------------------------------------------------------------------------ */
 
 struct results {
-    float slots[SLOTS][FLOATS], grads[SLOTS][FLOATS];
+    float slots[USED][FLOATS], grads[USED][FLOATS];
 };
 
 /* Without an error to tell of, none of this fails. */
@@ -125,7 +125,7 @@ static seqlstm_status run_step(struct call *c, const char *variant, int step, st
 
 static void take_results(const struct call *c, struct results *out)
 {
-    for (int k = 0; k < SLOTS; k++)
+    for (int k = 0; k < USED; k++)
         for (int of_grads = 0; of_grads < 2; of_grads++)
             assert_int_equal(table->memory->copy(instance, device, queue.native_stream, SEQLSTM_COPY_TO_HOST,
                                                  of_grads ? out->grads[k] : out->slots[k],
