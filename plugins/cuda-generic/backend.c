@@ -167,13 +167,17 @@ static seqlstm_status try_cublaslt(struct seqlstm_op *op, struct seqlstm_error *
     struct seqlstm_binding trial = {.op = op, .bind = {.rows = op->desc.head.max_rows}};
     if (op->instance->lt_handles == NULL)
         SEQLSTM_FAIL(err, SEQLSTM_UNSUPPORTED, "%s", op->instance->lt_reason);
+    struct seqlstm_error why = SEQLSTM_ERROR_INIT;
     op->narrow = cg_dense_is_narrow(&op->desc);
-    if (op->narrow && cg_dense_lt_open(&trial, NULL) != SEQLSTM_OK) {
+    seqlstm_status status = cg_dense_lt_open(&trial, &why);
+    if (status == SEQLSTM_UNSUPPORTED && op->narrow) {
         cg_lt_close(&trial);
         op->narrow = false;
+        status = cg_dense_lt_open(&trial, &why);
     }
-    const seqlstm_status status = trial.lt[0] != NULL ? SEQLSTM_OK : cg_dense_lt_open(&trial, err);
     cg_lt_close(&trial);
+    if (status != SEQLSTM_OK && err != NULL)
+        *err = why;
     return status;
 }
 

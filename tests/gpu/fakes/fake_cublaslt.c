@@ -9,7 +9,12 @@
  *   FAKE_CUBLASLT_COLUMNS=N   there is none for results with N columns
  *   FAKE_CUBLASLT_WIDE=1      there is none for A and B in 16 bits
  *   FAKE_CUBLASLT_LOG=FILE    appends a line to FILE: "heuristic" or "product", with 16 behind it if
- *                             A and B have 16 bits, then rows, columns and depth */
+ *                             A and B have 16 bits, then rows, columns and depth
+ *
+ * A handle is for the device that was current when it was created, and is destroyed there.
+ *
+ * Tests find three more functions with dlsym, which do what those of fake_cudnn.h do: fake_cublaslt_fail_at,
+ * fake_cublaslt_disarm and fake_cublaslt_count_alive. */
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,6 +28,46 @@
 #include "emulated_device.h"
 
 #define API __attribute__((visibility("default")))
+
+/* ---- for tests -------------------------------------------------------------------------------------------------- */
+
+static _Atomic int calls_left; /* the call that takes the last one fails; 0: none does */
+static _Atomic bool has_failed;
+static _Atomic int alive; /* handles, descriptors, layouts and preferences */
+
+void fake_cublaslt_fail_at(int n);
+int fake_cublaslt_disarm(void);
+int fake_cublaslt_count_alive(void);
+
+API void fake_cublaslt_fail_at(int n)
+{
+    has_failed = false;
+    calls_left = n;
+}
+
+API int fake_cublaslt_disarm(void)
+{
+    calls_left = 0;
+    return has_failed;
+}
+
+API int fake_cublaslt_count_alive(void)
+{
+    return alive;
+}
+
+static bool fails_in_turn(void)
+{
+    const bool now = calls_left > 0 && --calls_left == 0;
+    has_failed = has_failed || now;
+    return now;
+}
+
+/* ---- types ------------------------------------------------------------------------------------------------------ */
+
+struct handle {
+    int device;
+};
 
 struct desc {
     int compute, scale;
@@ -62,22 +107,6 @@ API const char *cublasLtGetStatusName(cublasStatus_t status)
                                                      : "CUBLAS_STATUS_INTERNAL_ERROR";
 }
 
-API cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
-{
-    if (getenv("FAKE_CUBLASLT_BROKEN") != NULL)
-        return CUBLAS_STATUS_NOT_INITIALIZED;
-    *handle = malloc(1);
-    return *handle != NULL ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
-}
-
-API cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
-{
-    free(handle);
-    return CUBLAS_STATUS_SUCCESS;
-}
-
-/* ---- descriptors ------------------------------------------------------------------------------------------------ */
-
 static cublasStatus_t give(void **out, const void *value, size_t bytes)
 {
     *out = malloc(bytes);
@@ -87,8 +116,42 @@ static cublasStatus_t give(void **out, const void *value, size_t bytes)
     return CUBLAS_STATUS_SUCCESS;
 }
 
+/* The same for what lives until it is destroyed. */
+static cublasStatus_t make(void **out, const void *value, size_t bytes)
+{
+    if (fails_in_turn())
+        return CUBLAS_STATUS_INTERNAL_ERROR;
+    alive++;
+    return give(out, value, bytes);
+}
+
+static cublasStatus_t drop(void *made)
+{
+    alive -= made != NULL;
+    free(made);
+    return CUBLAS_STATUS_SUCCESS;
+}
+
+API cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle)
+{
+    const struct handle made = {emulated_get_device(NULL)};
+    return getenv("FAKE_CUBLASLT_BROKEN") != NULL ? CUBLAS_STATUS_NOT_INITIALIZED
+                                                  : make((void **)handle, &made, sizeof made);
+}
+
+API cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle)
+{
+    if (handle != NULL && ((struct handle *)(void *)handle)->device != emulated_get_device(NULL))
+        return CUBLAS_STATUS_INVALID_VALUE; /* it stays */
+    return drop(handle);
+}
+
+/* ---- descriptors ------------------------------------------------------------------------------------------------ */
+
 static cublasStatus_t set(void *to, size_t wanted, const void *from, size_t bytes)
 {
+    if (fails_in_turn())
+        return CUBLAS_STATUS_INTERNAL_ERROR;
     if (from == NULL || bytes != wanted)
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(to, from, bytes);
@@ -99,13 +162,12 @@ API cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *out, cublasCom
                                             cudaDataType_t scale)
 {
     const struct desc d = {(int)compute, (int)scale, CUBLAS_OP_N, CUBLAS_OP_N, CUBLASLT_EPILOGUE_DEFAULT, NULL};
-    return give((void **)out, &d, sizeof d);
+    return make((void **)out, &d, sizeof d);
 }
 
 API cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 {
-    free(desc);
-    return CUBLAS_STATUS_SUCCESS;
+    return drop(desc);
 }
 
 API cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, cublasLtMatmulDescAttributes_t attribute,
@@ -130,25 +192,23 @@ API cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaD
                                               uint64_t columns, int64_t ld)
 {
     const struct layout l = {(int)type, rows, columns, ld};
-    return give((void **)out, &l, sizeof l);
+    return make((void **)out, &l, sizeof l);
 }
 
 API cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout)
 {
-    free(layout);
-    return CUBLAS_STATUS_SUCCESS;
+    return drop(layout);
 }
 
 API cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out)
 {
     const struct preference p = {0, {256, 256, 256, 256}};
-    return give((void **)out, &p, sizeof p);
+    return make((void **)out, &p, sizeof p);
 }
 
 API cublasStatus_t cublasLtMatmulPreferenceDestroy(cublasLtMatmulPreference_t preference)
 {
-    free(preference);
-    return CUBLAS_STATUS_SUCCESS;
+    return drop(preference);
 }
 
 API cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t preference,
@@ -265,6 +325,8 @@ API cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cubla
                     .c = *(struct layout *)(void *)c,
                     .d = *(struct layout *)(void *)d};
     *count = 0;
+    if (fails_in_turn())
+        return CUBLAS_STATUS_INTERNAL_ERROR;
     if (handle == NULL || most < 1)
         return CUBLAS_STATUS_INVALID_VALUE;
     const char *columns = getenv("FAKE_CUBLASLT_COLUMNS");
@@ -372,7 +434,10 @@ API cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t 
                     .workspace = workspace};
     const size_t bias = (size_t)(r.desc.epilogue == CUBLASLT_EPILOGUE_BGRADB ? r.d.columns : r.d.rows) * sizeof(float);
     const bool vector = r.desc.epilogue & ((int)CUBLASLT_EPILOGUE_BIAS | (int)CUBLASLT_EPILOGUE_BGRADB);
-    if (handle == NULL || algorithm == NULL || !fits(&r))
+    if (fails_in_turn())
+        return CUBLAS_STATUS_INTERNAL_ERROR;
+    if (handle == NULL || algorithm == NULL || !fits(&r) ||
+        ((struct handle *)(void *)handle)->device != emulated_get_device(stream))
         return CUBLAS_STATUS_INVALID_VALUE;
     memcpy(&r.algorithm, algorithm, sizeof r.algorithm);
     if (r.algorithm.form != hash_form(&r) || workspace_bytes < r.algorithm.workspace ||

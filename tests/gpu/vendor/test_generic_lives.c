@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Operations of cuda-generic from their creation to their end. Each call of CUDA fails in its turn: the backend says
- * so, and what it has begun leaves nothing. The same call, repeated, computes what it would have computed. Those of two
- * devices take turns.
+/* Operations of cuda-generic from their creation to their end. Each call of CUDA, and each of cuBLASLt, fails in its
+ * turn: the backend says so, and what it has begun leaves nothing. The same call, repeated, computes what it would have
+ * computed. Those of two devices take turns.
  *
  *   test_generic_lives PLUGIN.so [LIBCUBLASLT.so] */
 #include "generic_fixture.h"
@@ -20,7 +20,21 @@ struct row {
     const char *variant;
     int64_t hidden, width; /* of a recurrent layer, or of a dense one */
     int rounds;
+    uint32_t dtype; /* of products */
 };
+
+/* Of CUDA, or of cuBLASLt: as emulated_device.h and fake_cublaslt.c say. */
+struct source {
+    void (*fail_at)(int n);
+    int (*disarm)(void);
+};
+static const struct source cuda = {emulated_fail_at, emulated_disarm};
+
+static int count_none(void)
+{
+    return 0;
+}
+static int (*count_library)(void) = count_none; /* what is alive of cuBLASLt */
 
 struct life {
     struct seqlstm_instance *instance;
@@ -174,25 +188,36 @@ static struct seqlstm_instance *open_usual(void)
     return cublaslt != NULL ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
 }
 
-/* The n-th call of CUDA fails; 0: none does. Returns false if there are fewer. */
-static bool live(const struct row *row, const union seqlstm_any_desc *d, int n, struct results *out)
+static bool is_expected(seqlstm_status status, const struct seqlstm_error *err)
+{
+    const char *why = err->message;
+    const bool of_library = strstr(why, "CUBLAS_STATUS_INTERNAL_ERROR") != NULL;
+    const bool starts = strstr(why, "does not start on CUDA device 0") == NULL;
+    return status == (starts ? SEQLSTM_DEVICE : SEQLSTM_UNSUPPORTED) && err->code == status &&
+           (of_library ? !starts || strstr(why, " failed in cublasLt") != NULL
+                       : strstr(why, "told to fail") != NULL || strstr(why, "(719)") != NULL);
+}
+
+/* The n-th call of the source fails; 0: none does. Returns false if there are fewer. `out_silent`: the operation went
+ * on without what has failed; NULL: it may not. */
+static bool live(const struct source *source, const struct row *row, const union seqlstm_any_desc *d, int n,
+                 bool *out_silent, struct results *out)
 {
     struct life l;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const int alive = emulated_count_alive();
+    const int alive = emulated_count_alive(), of_library = count_library();
     const int64_t blocks = host.memory.live_blocks;
     const size_t bytes = emulated_count_memory();
     bool failed = false;
     begin_life(&l, open_usual(), 0, d);
-    emulated_fail_at(n);
+    source->fail_at(n);
     const int last = CALLS + 2 * row->rounds;
     for (int k = 0; k <= last; k++) {
         const int step = k < last ? k : WAIT;
         const seqlstm_status status = run_step(&l, d, row->variant, step, &err);
         if (status != SEQLSTM_OK) {
-            if (!emulated_disarm() || failed || status != SEQLSTM_DEVICE || err.code != status ||
-                (strstr(err.message, "told to fail") == NULL && strstr(err.message, "(719)") == NULL) ||
-                (step == CREATE && l.op != NULL) || (step == BIND && l.binding != NULL))
+            if (!source->disarm() || failed || !is_expected(status, &err) || (step == CREATE && l.op != NULL) ||
+                (step == BIND && l.binding != NULL))
                 fail_msg("%s, call %d: step %d gives %d, `%s`", row->variant, n, step, (int)status, err.message);
             failed = true;
             err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
@@ -202,22 +227,26 @@ static bool live(const struct row *row, const union seqlstm_any_desc *d, int n, 
         if (step == CREATE)
             make_spaces(&l);
     }
-    const bool told = emulated_disarm() || failed;
-    if (told && !failed)
+    const bool told = source->disarm() || failed;
+    if (told && !failed && out_silent == NULL)
         fail_msg("%s, call %d: no call of the backend says that it failed", row->variant, n);
+    if (out_silent != NULL)
+        *out_silent = told && !failed;
     take_results(&l, out);
     end_life(&l);
     table->close(l.instance);
-    if (emulated_count_alive() != alive || host.memory.live_blocks != blocks || emulated_count_memory() != bytes)
-        fail_msg("%s, call %d: %d streams, events or captures, %d blocks and %lld bytes are left", row->variant, n,
-                 emulated_count_alive() - alive, (int)(host.memory.live_blocks - blocks),
-                 (long long)(emulated_count_memory() - bytes));
+    if (emulated_count_alive() != alive || count_library() != of_library || host.memory.live_blocks != blocks ||
+        emulated_count_memory() != bytes)
+        fail_msg("%s, call %d: %d streams, events or captures, %d of cuBLASLt, %d blocks and %lld bytes are left",
+                 row->variant, n, emulated_count_alive() - alive, count_library() - of_library,
+                 (int)(host.memory.live_blocks - blocks), (long long)(emulated_count_memory() - bytes));
     return told;
 }
 
-static const struct row rows[] = {{"kernels", 0, 32, 1}, {"cublaslt", 0, 32, 1},  {"f16x3", 0, 160, 1},
-                                  {"small", 8, 0, 2},    {"step_graph", 8, 0, 2}, {"cluster_4", 66, 0, 1},
-                                  {"resident", 66, 0, 1}};
+enum { F32 = SEQLSTM_DTYPE_FLOAT32, BF16 = SEQLSTM_DTYPE_BFLOAT16 };
+static const struct row rows[] = {
+    {"kernels", 0, 32, 1, F32},   {"cublaslt", 0, 32, 1, F32},  {"f16x3", 0, 160, 1, F32},  {"small", 8, 0, 2, F32},
+    {"step_graph", 8, 0, 2, F32}, {"cluster_4", 66, 0, 1, F32}, {"resident", 66, 0, 1, F32}};
 
 static bool exists(const struct row *row)
 {
@@ -226,8 +255,8 @@ static bool exists(const struct row *row)
 
 static union seqlstm_any_desc describe(const struct row *row)
 {
-    union seqlstm_any_desc d =
-        row->hidden > 0 ? make_layer(TRAINING, row->hidden, SEQLSTM_DTYPE_FLOAT32) : make_dense(TRAINING);
+    union seqlstm_any_desc d = row->hidden > 0 ? make_layer(TRAINING, row->hidden, row->dtype) : make_dense(TRAINING);
+    d.head.dtype_compute = row->dtype;
     if (row->hidden == 0)
         d.dense.input = d.dense.output = row->width;
     if (row->hidden > 0) {
@@ -240,6 +269,17 @@ static union seqlstm_any_desc describe(const struct row *row)
 
 static struct results wanted, got;
 
+/* The sums may have another order on another device or without a library. */
+static void expect_close(const struct row *row)
+{
+    for (int k = 0; k < SLOTS; k++)
+        for (int e = 0; e < FLOATS; e++)
+            if (!(fabsf(got.slots[k][e] - wanted.slots[k][e]) <= 1e-5f) ||
+                !(fabsf(got.grads[k][e] - wanted.grads[k][e]) <= 1e-5f))
+                fail_msg("%s: slot %d, element %d: %g or %g, expected %g or %g", row->variant, k, e, got.slots[k][e],
+                         got.grads[k][e], wanted.slots[k][e], wanted.grads[k][e]);
+}
+
 static void what_fails_says_so_and_leaves_nothing(void **state)
 {
     (void)state;
@@ -249,13 +289,61 @@ static void what_fails_says_so_and_leaves_nothing(void **state)
         int n = 1;
         if (!exists(&rows[k]))
             continue;
-        assert_false(live(&rows[k], &d, 0, &wanted));
-        for (; live(&rows[k], &d, n, &got); n++)
+        assert_false(live(&cuda, &rows[k], &d, 0, NULL, &wanted));
+        for (; live(&cuda, &rows[k], &d, n, NULL, &got); n++)
             if (memcmp(&got, &wanted, sizeof got) != 0)
                 fail_msg("%s, call %d: other results", rows[k].variant, n);
         assert_true(n > 8);
     }
     unsetenv("SEQLSTM_EMULATED_MULTIPROCESSORS");
+}
+
+static void find_library(struct source *out)
+{
+    void *module = dlopen(cublaslt, RTLD_NOW | RTLD_NOLOAD);
+    assert_non_null(module);
+    void *const symbols[] = {dlsym(module, "fake_cublaslt_fail_at"), dlsym(module, "fake_cublaslt_disarm"),
+                             dlsym(module, "fake_cublaslt_count_alive")};
+    for (int k = 0; k < 3; k++)
+        assert_non_null(symbols[k]);
+    memcpy(&out->fail_at, &symbols[0], sizeof symbols[0]);
+    memcpy(&out->disarm, &symbols[1], sizeof symbols[1]);
+    memcpy(&count_library, &symbols[2], sizeof symbols[2]);
+    dlclose(module);
+}
+
+/* A layer with steps goes on without a library that does not start, and a dense layer in 16 bits tries it again. */
+static void what_fails_in_the_library_says_so_and_leaves_nothing(void **state)
+{
+    static const struct row of_library[] = {{"cublaslt", 0, 32, 1, F32},
+                                            {"cublaslt", 0, 32, 1, BF16},
+                                            {"step_graph", 8, 0, 2, F32},
+                                            {"step_graph", 16, 0, 1, BF16}};
+    struct source library;
+    (void)state;
+    if (cublaslt == NULL) {
+        print_message("# no fake cuBLASLt was built\n");
+        return;
+    }
+    table->close(open_usual()); /* it stays loaded */
+    find_library(&library);
+    for (size_t k = 0; k < sizeof of_library / sizeof *of_library; k++) {
+        const struct row *row = &of_library[k];
+        const union seqlstm_any_desc d = describe(row);
+        bool silent = false;
+        const bool starts_again = row->hidden > 0 || row->dtype != F32;
+        int n = 1, silently = 0;
+        assert_false(live(&library, row, &d, 0, NULL, &wanted));
+        for (; live(&library, row, &d, n, starts_again ? &silent : NULL, &got); n++) {
+            silently += silent;
+            if (silent)
+                expect_close(row);
+            else if (memcmp(&got, &wanted, sizeof got) != 0)
+                fail_msg("%s, call %d of cuBLASLt: other results", row->variant, n);
+        }
+        assert_true(n > 40);
+        assert_int_equal(silently, starts_again);
+    }
 }
 
 /* Each call is one for the other device than the call before. */
@@ -265,9 +353,10 @@ static void devices_take_turns(void **state)
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
         const union seqlstm_any_desc d = describe(&rows[r]);
         struct life lives[2];
+        const int of_library = count_library();
         if (!exists(&rows[r]))
             continue;
-        assert_false(live(&rows[r], &d, 0, &wanted));
+        assert_false(live(&cuda, &rows[r], &d, 0, NULL, &wanted));
         setenv("SEQLSTM_EMULATED_DEVICES", "2", 1);
         struct seqlstm_instance *instance = open_usual();
         unsetenv("SEQLSTM_EMULATED_DEVICES");
@@ -290,18 +379,10 @@ static void devices_take_turns(void **state)
         for (int device = 1; device >= 0; device--)
             end_life(&lives[device]);
         table->close(instance);
+        if (count_library() != of_library) /* a handle is destroyed on its own device */
+            fail_msg("%s: %d handles or descriptors of cuBLASLt are left", rows[r].variant,
+                     count_library() - of_library);
     }
-}
-
-/* The sums may have another order there. */
-static void expect_close(const struct row *row)
-{
-    for (int k = 0; k < SLOTS; k++)
-        for (int e = 0; e < FLOATS; e++)
-            if (!(fabsf(got.slots[k][e] - wanted.slots[k][e]) <= 1e-5f) ||
-                !(fabsf(got.grads[k][e] - wanted.grads[k][e]) <= 1e-5f))
-                fail_msg("%s: slot %d, element %d: %g or %g, expected %g or %g", row->variant, k, e, got.slots[k][e],
-                         got.grads[k][e], wanted.slots[k][e], wanted.grads[k][e]);
 }
 
 /* As processors for graphics have it, where no kernel may need more than the device has. */
@@ -312,9 +393,9 @@ static void blocks_with_less_shared_memory_compute_the_same(void **state)
         const union seqlstm_any_desc d = describe(&rows[k]);
         if (!exists(&rows[k]))
             continue;
-        assert_false(live(&rows[k], &d, 0, &wanted));
+        assert_false(live(&cuda, &rows[k], &d, 0, NULL, &wanted));
         setenv("SEQLSTM_EMULATED_SHARED", "101376", 1);
-        assert_false(live(&rows[k], &d, 0, &got));
+        assert_false(live(&cuda, &rows[k], &d, 0, NULL, &got));
         unsetenv("SEQLSTM_EMULATED_SHARED");
         expect_close(&rows[k]);
     }
@@ -324,6 +405,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_fails_says_so_and_leaves_nothing),
+        cmocka_unit_test(what_fails_in_the_library_says_so_and_leaves_nothing),
         cmocka_unit_test(devices_take_turns),
         cmocka_unit_test(blocks_with_less_shared_memory_compute_the_same),
     };
