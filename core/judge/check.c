@@ -43,6 +43,7 @@ bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what
         check->result->verdict = SL_VERDICT_UNSUPPORTED;
         sl_text_snprintf(check->result->detail, sizeof check->result->detail, "%.500s", err->message);
     } else {
+        check->no_memory |= rc == SEQLSTM_NO_MEMORY;
         sl_check_fail(check, "%s returned status %d: %.400s", what, (int)rc,
                       err->message[0] ? err->message : "(without a reason)");
     }
@@ -55,9 +56,13 @@ bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what
 static const double *movement_of(struct sl_check *check, int32_t k, bool gradient)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    if (!check->condition &&
-        sl_condition_create(check->arena, &check->bench->reference, check->data, &check->condition, &err) != SEQLSTM_OK)
-        return NULL;
+    if (!check->condition) {
+        const seqlstm_status status =
+            sl_condition_create(check->arena, &check->bench->reference, check->data, &check->condition, &err);
+        check->no_memory |= status == SEQLSTM_NO_MEMORY;
+        if (status != SEQLSTM_OK)
+            return NULL;
+    }
     return gradient ? check->condition->grads[k] : check->condition->outputs[k];
 }
 
@@ -83,6 +88,7 @@ static void compare_slot(struct sl_check *check, const struct sl_runner *got, co
     sl_arena_init(&scratch);
     double *a = SL_ARENA_ARRAY(&scratch, double, (size_t)n), *b = SL_ARENA_ARRAY(&scratch, double, (size_t)n);
     if (!a || !b) {
+        check->no_memory = true;
         sl_check_fail(check, "out of memory for the comparison of %s", slot->name);
     } else if (sl_runner_read(expected, k, gradient, b) && sl_runner_read(got, k, gradient, a)) {
         struct sl_comparison c;
@@ -91,6 +97,10 @@ static void compare_slot(struct sl_check *check, const struct sl_runner *got, co
         const double *movement = c.failed ? movement_of(check, k, gradient) : NULL;
         if (movement)
             sl_compare(a, b, movement, n, tolerance, &c);
+        if (c.failed && check->no_memory) {
+            sl_check_fail(check, "out of memory for the sensitivity of %s", slot->name);
+            goto out;
+        }
         if (c.failed && movement && is_chaotic(b, movement, n) && isfinite(c.worst)) {
             check->result->verdict = SL_VERDICT_SKIP;
             sl_text_snprintf(check->result->detail, sizeof check->result->detail,

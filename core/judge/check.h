@@ -56,12 +56,14 @@ struct sl_check {
     struct sl_arena *arena;
     struct sl_check_result *result;
     struct sl_condition *condition; /* created when first needed */
+    bool no_memory;                 /* it failed because memory ran out, which says nothing about results */
 };
 
 /* Sets FAIL and the detail, unless the check has already failed. */
 void sl_check_fail(struct sl_check *check, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 
-/* Handles a status: UNSUPPORTED becomes that verdict, any other error becomes FAIL. Returns true for OK. */
+/* Handles a status: UNSUPPORTED becomes that verdict, any other error becomes FAIL; NO_MEMORY is noted. Returns true
+ * for OK. */
 bool sl_check_status(struct sl_check *check, seqlstm_status rc, const char *what, const struct seqlstm_error *err);
 
 /* Compares all results of two runs; `what` names the comparison. The results of the first runner are tested, those

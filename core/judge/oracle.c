@@ -364,10 +364,17 @@ static struct sl_subject make_subject(const struct sl_backend *backend, uint32_t
                                .queue = &queue->queue};
 }
 
-/* Compares on the device. `expected` has run. Errors of the subject become verdicts. */
-static void compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j, const struct sl_data *d,
-                          struct sl_runner *expected, uint32_t parts, struct sl_arena *arena,
-                          struct sl_check_result *result)
+/* That memory runs out says nothing about the results of a backend. */
+static seqlstm_status fail_without_memory(struct walk *w, const struct sl_judgement *j, const char *why)
+{
+    SEQLSTM_FAIL(w->err, SEQLSTM_NO_MEMORY, "no memory to judge `%s` on %s: %.400s", j->node->name,
+                 sl_backend_get_id(j->backend), why);
+}
+
+/* Compares on the device. `expected` has run. Errors of the subject become verdicts, except NO_MEMORY. */
+static seqlstm_status compare_there(struct walk *w, struct sl_domain *domain, struct sl_judgement *j,
+                                    const struct sl_data *d, struct sl_runner *expected, uint32_t parts,
+                                    struct sl_arena *arena, struct sl_check_result *result)
 {
     struct sl_bench bench = {.subject = make_subject(j->backend, j->offer.device, domain ? &domain->queue : &w->queue),
                              .reference = w->reference,
@@ -384,28 +391,31 @@ static void compare_there(struct walk *w, struct sl_domain *domain, struct sl_ju
     if (fine)
         sl_check_compare(&check, got, expected, parts != 0, parts, parts ? "forward and backward" : "forward");
     sl_runner_destroy(got);
+    return check.no_memory ? fail_without_memory(w, j, result->detail) : SEQLSTM_OK;
 }
 
 /* Compares in the memory of the backend's device. */
-static void compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d, struct sl_runner *expected,
-                    uint32_t parts, struct sl_arena *arena, struct sl_check_result *result)
+static seqlstm_status compare(struct walk *w, struct sl_judgement *j, const struct sl_data *d,
+                              struct sl_runner *expected, uint32_t parts, struct sl_arena *arena,
+                              struct sl_check_result *result)
 {
     const char *name = sl_backend_get_device(j->backend, j->offer.device)->domain;
     struct sl_domain domain = {.table = NULL};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    if (strcmp(name, "host") == 0) {
-        compare_there(w, NULL, j, d, expected, parts, arena, result);
-        return;
-    }
+    if (strcmp(name, "host") == 0)
+        return compare_there(w, NULL, j, d, expected, parts, arena, result);
     seqlstm_status status = sl_domain_open(&domain, sl_backend_get_table(j->backend),
                                            sl_backend_get_instance(j->backend), j->offer.device, name, &err);
     if (status == SEQLSTM_OK) {
-        compare_there(w, &domain, j, d, expected, parts, arena, result);
+        status = compare_there(w, &domain, j, d, expected, parts, arena, result);
         sl_domain_close(&domain);
-    } else {
-        result->verdict = SL_VERDICT_FAIL;
-        sl_text_snprintf(result->detail, sizeof result->detail, "its device does not open: %.400s", err.message);
+        return status;
     }
+    if (status == SEQLSTM_NO_MEMORY)
+        return fail_without_memory(w, j, err.message);
+    result->verdict = SL_VERDICT_FAIL;
+    sl_text_snprintf(result->detail, sizeof result->detail, "its device does not open: %.400s", err.message);
+    return SEQLSTM_OK;
 }
 
 static seqlstm_status judge_one(struct walk *w, const struct sl_node *node, const struct sl_data *d,
@@ -419,7 +429,7 @@ static seqlstm_status judge_one(struct walk *w, const struct sl_node *node, cons
         j->verdict = SL_VERDICT_UNSUPPORTED;
         j->detail = j->offer.reason;
     } else {
-        compare(w, j, d, expected, parts, arena, &result);
+        SEQLSTM_TRY(compare(w, j, d, expected, parts, arena, &result));
         j->verdict = result.verdict;
         j->worst = result.worst;
         j->detail = sl_arena_strdup(w->arena, result.detail);

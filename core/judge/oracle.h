@@ -46,8 +46,8 @@ struct sl_oracle_request {
 };
 
 /* Judges all nodes and alternatives in the graph's order; an alternative comes after the last node that it replaces.
- * Each has a judgement for every subject. Everything lives in `arena`. Errors: CANCELLED, NO_MEMORY, errors of the
- * reference. */
+ * Each has a judgement for every subject. Everything lives in `arena`. Errors: CANCELLED, NO_MEMORY, also where a
+ * subject finds none; errors of the reference. */
 seqlstm_status sl_oracle_run(const struct sl_oracle_request *request, struct sl_arena *arena,
                              struct sl_judgement **out_judgements, int32_t *out_count, struct seqlstm_error *err);
 

@@ -57,8 +57,8 @@ static seqlstm_status judge(struct tried *t, struct seqlstm_error *err)
     if (!verdicts)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory");
     SEQLSTM_TRY(t->side->table->judge(t->side, verdicts, err));
-    for (int32_t u = 0; u < t->graph->node_count; u++) /* what the backend lacks is its own fault */
-        assert_true(!verdicts[u].failed || strstr(verdicts[u].detail, "memory"));
+    for (int32_t u = 0; u < t->graph->node_count; u++)
+        assert_false(verdicts[u].failed); /* no lack of memory makes results wrong */
     return SEQLSTM_OK;
 }
 

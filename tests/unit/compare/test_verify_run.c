@@ -295,20 +295,21 @@ static void what_backends_are_given_and_what_is_said(void **state)
     sl_buf_deinit(&out);
 }
 
+static const char small[] = "seqlstm: 1\nseed: 3\n"
+                            "data: {type: generator, name: adding_problem, length: [3, 4], train: {size: 8}, "
+                            "batch_size: 2}\n"
+                            "model: [{type: lstm, units: 2}, {type: dense, units: from_target}]\n"
+                            "train: {loss: mse, optimizer: sgd, epochs: 1}\nbackends: [reference]\n";
+
 /* Whenever it comes, and before anything is compared further. */
 static void an_interrupt_ends_it(void **state)
 {
     (void)state;
-    static const char text[] = "seqlstm: 1\nseed: 3\n"
-                               "data: {type: generator, name: adding_problem, length: [3, 4], train: {size: 8}, "
-                               "batch_size: 2}\n"
-                               "model: [{type: lstm, units: 2}, {type: dense, units: from_target}]\n"
-                               "train: {loss: mse, optimizer: sgd, epochs: 1}\nbackends: [reference]\n";
     assert_int_equal(chdir(scratch_folder), 0);
     builtin_count = 3;
     last = 0;
     for (int all = 1, n = 0; n < all; n++) {
-        struct sl_session *session = open_written_model(text);
+        struct sl_session *session = open_written_model(small);
         struct sl_verify_report *report = NULL;
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         const struct sl_verify_request request = {
@@ -328,9 +329,41 @@ static void an_interrupt_ends_it(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Wherever memory runs out, no backend is called wrong that is not, and what a backend lacks is said with its name. */
+static void memory_that_runs_out_is_no_mistake(void **state)
+{
+    (void)state;
+    struct sl_session *session = open_written_model(small);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    const struct sl_verify_request request = {.session = session, .sequences = 2, .threads = 1};
+    struct sl_verify_report *report = NULL;
+    builtin_count = 3;
+    ok(sl_verify_run(&request, &report, &err), &err);
+    const int32_t failures = sl_verify_report_get_failures(report);
+    assert_in_range(failures, 1, 4);
+    sl_verify_report_destroy(report);
+    int named = 0;
+    for (bool failed = true; failed;) {
+        report = NULL;
+        oom_fail_anew(8);
+        const seqlstm_status status = sl_verify_run(&request, &report, &err);
+        failed = oom_disarm();
+        const int32_t found = report ? sl_verify_report_get_failures(report) : failures;
+        if (status != (report ? SEQLSTM_OK : SEQLSTM_NO_MEMORY) || found != failures)
+            fail_msg("status %d, '%s', %d failures", (int)status, err.message, (int)found);
+        named += status != SEQLSTM_OK && strncmp(err.message, "no memory to judge `", 20) == 0 &&
+                 (strstr(err.message, "` on honest: ") || strstr(err.message, "` on offender: "));
+        sl_verify_report_destroy(report);
+    }
+    assert_true(named > 10);
+    sl_session_close(session);
+    sl_buf_deinit(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(what_backends_are_given_and_what_is_said),
-                                       cmocka_unit_test(an_interrupt_ends_it)};
+                                       cmocka_unit_test(an_interrupt_ends_it),
+                                       cmocka_unit_test(memory_that_runs_out_is_no_mistake)};
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
