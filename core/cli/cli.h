@@ -192,6 +192,8 @@ void cli_print_error(const struct cli_context *cli, const char *code, const char
 /* Prints the diagnostics, or an error with the code of the status if there are none; returns the exit code for the
  * status. */
 int cli_fail(const struct cli_context *cli, seqlstm_status status, const struct seqlstm_error *err);
+/* Prints that there is no memory for something; returns CLI_NO_MEMORY. */
+int cli_fail_memory(const struct cli_context *cli, const char *what);
 /* Prints an error about the command line (E0601); returns CLI_USAGE. */
 int cli_usage_error(const struct cli_context *cli, const char *format, ...) SEQLSTM_PRINTF(2, 3);
 /* Writes data to stdout, unchanged; `flush`: at once. Fails with SEQLSTM_IO. If the reader of stdout has closed it

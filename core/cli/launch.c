@@ -216,7 +216,7 @@ static void run_all(struct launch *l, const sigset_t *signals)
     char *text = NULL, *arguments[ARGUMENTS_MOST + 1], folder[CLI_FOLDER_BYTES] = "";
     const char *out = cli_get(l->cli, "out");
     if (!read_arguments(&text, arguments)) {
-        l->code = CLI_NO_MEMORY;
+        l->code = cli_fail_memory(l->cli, "the arguments of ranks");
         return;
     }
     run_once(l, arguments, signals);
@@ -243,7 +243,7 @@ int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t resta
                        .restarts = restarts};
     sigset_t signals;
     if (!l.pids)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the list of ranks");
     sigemptyset(&signals);
     for (size_t k = 0; k < sizeof passed / sizeof *passed; k++)
         sigaddset(&signals, passed[k]);

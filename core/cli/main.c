@@ -13,6 +13,7 @@
 #include "base/value/printable.h"
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "model/explain.h"
 #include "registry/watch/watch.h"
 
 /* What the program is doing, on a terminal; the next message takes its place. */
@@ -130,8 +131,10 @@ static int check_written_files(struct cli_context *cli)
 static int run_command(const struct cli_command *command, int argc, char **argv)
 {
     struct cli_context *cli = calloc(1, sizeof *cli);
-    if (cli == NULL)
+    if (cli == NULL) {
+        fprintf(stderr, "error[%s]: no memory for the command\n", sl_explain_get_code(SEQLSTM_NO_MEMORY));
         return CLI_NO_MEMORY;
+    }
     cli->command = command;
     cli->interrupt = cli_get_interrupt();
     int code = cli_parse(cli, argc, argv);

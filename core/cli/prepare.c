@@ -18,7 +18,7 @@ static int add_override(struct cli_context *cli, size_t *count, const char *orig
         size_t key_bytes = strlen(key) + strlen(value) + 2, bytes = key_bytes + strlen(origin) + 3;
         char *text = malloc(bytes);
         if (text == NULL)
-            return CLI_NO_MEMORY;
+            return cli_fail_memory(cli, "the flags");
         snprintf(text, key_bytes, "%s=%s", key, value);
         snprintf(text + key_bytes, bytes - key_bytes, "%s%s", strncmp(origin, "SEQLSTM_", 8) == 0 ? "" : "--", origin);
         cli->override_texts[*count] = text;

@@ -167,6 +167,13 @@ static struct sl_buf format_text(const char *format, va_list args)
     return text;
 }
 
+int cli_fail_memory(const struct cli_context *cli, const char *what)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    return cli_fail(cli, seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for %s", what),
+                    &err);
+}
+
 int cli_usage_error(const struct cli_context *cli, const char *format, ...)
 {
     va_list args;

@@ -2,12 +2,12 @@
 /* See record_line.h. */
 #include "conformance/record_line.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <jansson.h>
 
 #include "base/value/json_tree.h"
+#include "base/value/json_write.h"
 #include "base/value/text.h"
 
 static const char *or_empty(const char *text)
@@ -43,15 +43,10 @@ char *sl_record_line_print(const struct sl_backend_record *record, seqlstm_statu
                   or_empty(r->version), "vendor", or_empty(r->vendor), "license", or_empty(r->license), "build",
                   or_empty(r->build), "abi_major", (int)r->abi_major, "abi_minor", (int)r->abi_minor_needed, "devices",
                   list_devices(r), "files", list_files(r));
-    char *text = root ? json_dumps(root, JSON_COMPACT) : NULL;
-    size_t length = text ? strlen(text) : 0;
-    char *line = text ? realloc(text, length + 2) : NULL;
-    if (line)
-        strcpy(line + length, "\n");
-    else
-        free(text);
-    json_decref(root);
-    return line;
+    struct sl_buf line = {0};
+    if (!sl_json_append_line(&line, root))
+        line.failed = true;
+    return sl_buf_take(&line, NULL);
 }
 
 static seqlstm_status no_memory(struct seqlstm_error *err)

@@ -81,10 +81,10 @@ static int append_part(const char *text, size_t bytes, void *out)
 }
 
 /* Not with json_dumps, which goes on after a key for which it had no memory (jansson 2.14). */
-bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
+static bool append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
 {
     struct sl_buf text = {0};
-    const bool fine = root && json_dump_callback(root, append_part, &text, JSON_INDENT(2) | flags) == 0 && !text.failed;
+    const bool fine = root && json_dump_callback(root, append_part, &text, flags) == 0 && !text.failed;
     json_decref(root);
     if (fine) {
         sl_buf_append(out, text.data, text.length_bytes);
@@ -92,4 +92,14 @@ bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
     }
     sl_buf_deinit(&text);
     return fine;
+}
+
+bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags)
+{
+    return append_tree(out, root, JSON_INDENT(2) | flags);
+}
+
+bool sl_json_append_line(struct sl_buf *out, struct json_t *root)
+{
+    return append_tree(out, root, JSON_COMPACT);
 }

@@ -26,4 +26,7 @@ void sl_json_append_exact(struct sl_buf *out, double value);
  * 0. False: `root` is NULL, since memory ran out, or it runs out now. */
 bool sl_json_append_tree(struct sl_buf *out, struct json_t *root, size_t flags);
 
+/* The same in one line, as short as it can be. */
+bool sl_json_append_line(struct sl_buf *out, struct json_t *root);
+
 #endif

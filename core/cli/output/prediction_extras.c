@@ -23,7 +23,7 @@ int cli_extras_init(struct cli_prediction_extras *extras, struct cli_context *cl
         return CLI_OK;
     extras->list = strdup(said);
     if (!extras->list)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the columns");
     for (char *at = extras->list, *end; at; at = end) {
         end = strchr(at, ',');
         if (end)

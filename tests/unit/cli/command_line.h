@@ -42,8 +42,8 @@ static inline void ended_deinit(struct ended *ended)
     sl_buf_deinit(&ended->written);
 }
 
-/* Runs a command line, whose words are separated by blanks. With `fails` > 0 its allocation of that number fails;
- * *out_failed: whether there were so many. */
+/* Runs a command line, whose words are separated by blanks. With `fails` > 0 its allocation of that number fails, with
+ * `fails` < 0 the first one whose nearest -`fails` callers had none that failed; *out_failed: whether there was one. */
 static inline struct ended run_failing(const char *line, int fails, bool *out_failed)
 {
     enum { WORDS = 100 };
@@ -76,9 +76,11 @@ static inline struct ended run_failing(const char *line, int fails, bool *out_fa
     assert_true(file && before >= 0 && dup2(fileno(file), STDOUT_FILENO) >= 0);
     if (fails > 0)
         oom_fail_at(fails);
+    else if (fails < 0)
+        oom_fail_anew(-fails);
     if (code == CLI_OK)
         code = cli.command->run(&cli);
-    if (fails > 0)
+    if (fails != 0)
         *out_failed = oom_disarm();
     fflush(stdout);
     assert_true(dup2(before, STDOUT_FILENO) >= 0);
@@ -102,15 +104,17 @@ static inline long count_blocks(void)
     return live > 0 ? live - (noted.data != NULL) : 0; /* 0: under a sanitizer */
 }
 
-/* Runs a command line once for each of its allocations, which fails. It then ends as one without memory, or as it does
- * anyway; nothing is missing in what a success writes. */
-static inline void run_without_memory(const char *line)
+/* Runs a command line once for each of its allocations, which fails, or with `callers` > 0 for each place of them. It
+ * then ends as one without memory and says so, or as it does anyway; nothing is missing in what a success writes. */
+static inline void run_without_memory(const char *line, int callers)
 {
     struct ended whole = run_failing(line, 0, NULL);
     bool failed = true;
+    oom_fail_anew(callers); /* loads what it needs */
+    oom_disarm();
     for (int n = 1; failed; n++) {
         const long before = count_blocks();
-        struct ended now = run_failing(line, n, &failed);
+        struct ended now = run_failing(line, callers > 0 ? -callers : n, &failed);
         const bool whole_out =
             now.written.length_bytes == whole.written.length_bytes &&
             memcmp(sl_buf_text(&now.written), sl_buf_text(&whole.written), whole.written.length_bytes) == 0;
@@ -119,6 +123,8 @@ static inline void run_without_memory(const char *line)
             fail_msg("%s: without allocation %d: exit %d, not %d, and on stdout:\n%s\ninstead of:\n%s\nstderr:\n%s",
                      line, n, now.code, whole.code, sl_buf_text(&now.written), sl_buf_text(&whole.written),
                      sl_buf_text(&now.errors));
+        if (!same && now.errors.length_bytes + now.written.length_bytes == 0)
+            fail_msg("%s: without allocation %d: not a word about it", line, n);
         ended_deinit(&now);
         if (count_blocks() != before)
             fail_msg("%s: without allocation %d: %ld blocks of memory are left", line, n, count_blocks() - before);
@@ -142,7 +148,7 @@ static inline void run_for_its_blocks(const char *line)
 static inline void run(const char *line)
 {
     if (loses_memory) {
-        run_without_memory(line);
+        run_without_memory(line, 0);
         return;
     }
     struct ended ended = run_failing(line, 0, NULL);

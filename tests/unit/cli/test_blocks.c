@@ -165,7 +165,7 @@ static void statistics_are_whole_or_an_error(void **state)
     static const char *const lines[] = {"data stats classes.yaml --json", "data stats m.yaml --json"};
     (void)state;
     for (size_t k = 0; k < sizeof lines / sizeof *lines; k++)
-        run_without_memory(lines[k]);
+        run_without_memory(lines[k], 0);
     sl_buf_deinit(&noted);
 }
 

@@ -149,8 +149,8 @@ static void test_nothing_is_lost_without_memory(void **state)
 {
     (void)state;
     fill(2, 1);
-    run_without_memory("runs compare a b c");
-    run_without_memory("runs compare a b c --json");
+    run_without_memory("runs compare a b c", 0);
+    run_without_memory("runs compare a b c --json", 0);
 }
 
 static int setup(void **state)

@@ -57,7 +57,7 @@ static int read_option(struct state *s, const char *text)
     s->settings[n].key = sl_arena_strndup(&s->arena, text, (size_t)(equals - text));
     s->settings[n].value = equals + 1;
     if (!s->settings[n].key)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(s->cli, "the options");
     s->setting_texts[n] = text;
     s->request.settings = s->settings;
     s->request.setting_count++;
@@ -104,7 +104,7 @@ static int find_file(struct state *s)
     if (path) {
         s->request.file = sl_arena_strdup(&s->arena, path);
         free(path);
-        return s->request.file ? CLI_OK : CLI_NO_MEMORY;
+        return s->request.file ? CLI_OK : cli_fail_memory(s->cli, "the path of the plugin");
     }
     if (strchr(said, '/'))
         return cli_usage_error(s->cli, "no such file: `%s`", said);
@@ -376,7 +376,7 @@ static int conformance(struct cli_context *cli)
             return cli_usage_error(cli, "`--%s` is for plugins for collectives, such as comm-shm", ranks_only[k]);
     struct state *s = calloc(1, sizeof *s);
     if (!s)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the cases");
     s->cli = cli;
     int code = prepare(s);
     if (code == CLI_OK)

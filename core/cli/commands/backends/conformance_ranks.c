@@ -138,7 +138,7 @@ static int split_launcher(struct state *s)
         return CLI_OK;
     s->launcher_text = strdup(cli_get(s->cli, "launcher"));
     if (!s->launcher_text)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(s->cli, "the launcher");
     for (char *word = strtok_r(s->launcher_text, " ", &rest); word; word = strtok_r(NULL, " ", &rest)) {
         if (n == LAUNCHER_WORDS)
             return cli_usage_error(s->cli, "`--launcher` has more than %d words", LAUNCHER_WORDS);

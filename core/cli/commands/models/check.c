@@ -16,9 +16,9 @@ static int write_json(struct cli_context *cli, seqlstm_status status, const stru
                   "{\"schema\": \"seqlstm.check/1\", \"ok\": %s, \"error\": ", status == SEQLSTM_OK ? "true" : "false");
     sl_json_append_string(&buf, status == SEQLSTM_OK ? NULL : failure->message);
     sl_buf_append_text(&buf, ", \"diagnostics\": ");
-    if (sl_diagnostics_write_json(cli->diagnostics, &buf, &err) == SEQLSTM_OK)
-        sl_buf_append_text(&buf, "}\n");
-    int code = cli_write_out(cli, &buf);
+    const seqlstm_status written = sl_diagnostics_write_json(cli->diagnostics, &buf, &err);
+    sl_buf_append_text(&buf, "}\n");
+    int code = written == SEQLSTM_OK ? cli_write_out(cli, &buf) : cli_fail(cli, written, &err);
     sl_buf_deinit(&buf);
     return code;
 }

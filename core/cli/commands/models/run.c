@@ -134,7 +134,7 @@ static int train(struct cli_context *cli, struct sl_session *session)
         return train_as_rank(cli, session);
     struct cli_train_view *view = cli_train_view_create(cli);
     if (view == NULL)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the progress");
     struct sl_run_observer observer = cli_train_view_observer(view);
     observer.on_folder = cli_tell_folder;
     struct sl_run_result result;

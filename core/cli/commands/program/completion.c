@@ -330,7 +330,7 @@ static int completion(struct cli_context *cli)
         write_fish(&out);
     else
         return cli_usage_error(cli, "unknown shell `%.60s`: expected bash, zsh or fish", shell);
-    int code = out.failed ? CLI_NO_MEMORY : cli_write_out(cli, &out);
+    int code = out.failed ? cli_fail_memory(cli, "the completion") : cli_write_out(cli, &out);
     sl_buf_deinit(&out);
     return code;
 }

@@ -23,7 +23,7 @@ static int show(struct cli_context *cli, const struct cli_command *command)
         return CLI_OK;
     }
     cli_write_man(command, &page);
-    const int code = page.failed ? CLI_NO_MEMORY : cli_write_out(cli, &page);
+    const int code = page.failed ? cli_fail_memory(cli, "the page") : cli_write_out(cli, &page);
     sl_buf_deinit(&page);
     return code;
 }

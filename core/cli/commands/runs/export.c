@@ -94,8 +94,8 @@ static int write_file(struct cli_context *cli, struct sl_session *session, enum 
 {
     struct sl_buf paths[2] = {{0}};
     int32_t count = sl_session_name_exports(session, format, path, paths);
-    int code =
-        paths[0].failed || paths[1].failed ? CLI_NO_MEMORY : write_files(cli, session, format, path, paths, count);
+    int code = paths[0].failed || paths[1].failed ? cli_fail_memory(cli, "the names of files")
+                                                  : write_files(cli, session, format, path, paths, count);
     sl_buf_deinit(&paths[0]);
     sl_buf_deinit(&paths[1]);
     return code;
@@ -113,7 +113,8 @@ static int export_run(struct cli_context *cli)
         const char *file = cli_get(cli, "file");
         sl_buf_printf(&name, "%s.%s", sl_session_get_model(session)->name,
                       format == SL_WEIGHTS_ONNX ? "onnx" : "safetensors");
-        code = name.failed ? CLI_NO_MEMORY : write_file(cli, session, format, file ? file : sl_buf_text(&name));
+        code = name.failed ? cli_fail_memory(cli, "the names of files")
+                           : write_file(cli, session, format, file ? file : sl_buf_text(&name));
         sl_buf_deinit(&name);
     }
     sl_session_close(session);

@@ -71,14 +71,17 @@ static int inspect_file(struct cli_context *cli, const char *path)
     return code;
 }
 
-static void note_unfinished(struct cli_context *cli, const char *folder)
+static int note_unfinished(struct cli_context *cli, const char *folder)
 {
     char *checkpoints = sl_path_join(folder, "checkpoints");
-    if (checkpoints && sl_file_is_folder(checkpoints))
+    if (checkpoints == NULL)
+        return cli_fail_memory(cli, "the paths of the run");
+    if (sl_file_is_folder(checkpoints))
         cli_note(cli, "the run is not finished: it has no final.safetensors; its checkpoints are in %s", checkpoints);
     else
         cli_note(cli, "the run is not finished: it has neither final.safetensors nor a checkpoint");
     free(checkpoints);
+    return CLI_OK;
 }
 
 static const struct cli_flag flags[] = {CLI_FLAG_TRUST, {0}};
@@ -95,10 +98,9 @@ static int inspect_run(struct cli_context *cli, const char *run)
         if (!cli->json)
             cli_say(stdout, "%s: model `%s`, %zu layer%s\n", folder, model->name, model->layer_count,
                     model->layer_count == 1 ? "" : "s");
-        if (path && sl_file_exists(path))
-            code = inspect_file(cli, path);
-        else
-            note_unfinished(cli, folder);
+        code = path == NULL           ? cli_fail_memory(cli, "the paths of the run")
+               : sl_file_exists(path) ? inspect_file(cli, path)
+                                      : note_unfinished(cli, folder);
         free(path);
     }
     sl_session_close(session);

@@ -56,7 +56,7 @@ static int sort_runs(struct cli_context *cli, struct cli_selection *selection)
     before.runs = SL_ARENA_ARRAY(&selection->arena, const struct sl_run_facts *, selection->count);
     before.configs = SL_ARENA_ARRAY(&selection->arena, struct sl_config_entries, selection->count);
     if (code == CLI_OK && (sorted == NULL || before.runs == NULL || before.configs == NULL))
-        code = CLI_NO_MEMORY;
+        code = cli_fail_memory(cli, "the runs");
     for (size_t r = 0; r < selection->count && code == CLI_OK; r++) {
         sorted[r].place = r;
         if (!cli_selection_get(cli, selection, r, key, &sorted[r].value))
@@ -178,12 +178,16 @@ static json_t *pack_run(const struct sl_run_facts *run, const struct columns *co
     struct tm parts;
     if (gmtime_r(&when, &parts))
         strftime(started, sizeof started, "%Y-%m-%dT%H:%M:%SZ", &parts);
-    return json_pack(
-        "{s:o,s:o,s:s,s:s*,s:s,s:o,s:o,s:o,s:o,s:o}", "name", sl_json_text(run->name), "folder",
-        sl_json_text(run->folder), "state", sl_run_state_get_name(run->state), "end", run->end[0] ? run->end : NULL,
-        "started", started, "updates", run->updates < 0 ? json_null() : json_integer((json_int_t)run->updates),
-        "epochs", isfinite(run->epochs) ? json_real(run->epochs) : json_null(), "seconds",
-        isfinite(run->seconds) ? json_real(run->seconds) : json_null(), "metrics", metrics, "columns", shown);
+    json_t *root = json_pack("{s:o,s:o,s:s}", "name", sl_json_text(run->name), "folder", sl_json_text(run->folder),
+                             "state", sl_run_state_get_name(run->state));
+    if (run->end[0])
+        root = sl_json_put(root, "end", json_string(run->end));
+    root = sl_json_put(root, "started", json_string(started));
+    root = sl_json_put(root, "updates", run->updates < 0 ? json_null() : json_integer((json_int_t)run->updates));
+    root = sl_json_put(root, "epochs", isfinite(run->epochs) ? json_real(run->epochs) : json_null());
+    root = sl_json_put(root, "seconds", isfinite(run->seconds) ? json_real(run->seconds) : json_null());
+    root = sl_json_put(root, "metrics", metrics);
+    return sl_json_put(root, "columns", shown);
 }
 
 static int write_json(struct cli_context *cli, const struct cli_selection *selection, const struct columns *columns,
@@ -228,15 +232,15 @@ static struct sl_run_value **find_values(struct cli_context *cli, struct cli_sel
                                          const struct columns *columns)
 {
     struct sl_run_value **values = SL_ARENA_ARRAY(&selection->arena, struct sl_run_value *, selection->count);
-    for (size_t r = 0; values && r < selection->count; r++) {
-        values[r] = SL_ARENA_ARRAY(&selection->arena, struct sl_run_value, columns->count + 1);
-        bool fine = values[r] != NULL;
-        for (size_t c = 0; fine && c <= columns->count; c++)
-            fine =
-                cli_selection_get(cli, selection, r, c < columns->count ? columns->keys[c] : "started", &values[r][c]);
-        if (!fine)
-            return NULL;
-    }
+    for (size_t r = 0; values && r < selection->count; r++)
+        if ((values[r] = SL_ARENA_ARRAY(&selection->arena, struct sl_run_value, columns->count + 1)) == NULL)
+            values = NULL;
+    if (values == NULL)
+        cli_fail_memory(cli, "the columns");
+    for (size_t r = 0; values && r < selection->count; r++)
+        for (size_t c = 0; c <= columns->count; c++)
+            if (!cli_selection_get(cli, selection, r, c < columns->count ? columns->keys[c] : "started", &values[r][c]))
+                return NULL;
     return values;
 }
 

@@ -100,7 +100,7 @@ static int write_comparison(struct cli_context *cli, struct cli_selection *selec
         return cli_usage_error(cli, "2 to %d runs can be compared, and %zu %s selected", SL_COMPARED_MOST,
                                selection->count, selection->count == 1 ? "is" : "are");
     if (!sl_run_comparison_make(&selection->arena, selection->runs, selection->count, &comparison))
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the comparison");
     if (cli->json)
         return write_json(cli, selection, &comparison);
     if (comparison.config_count == 0)

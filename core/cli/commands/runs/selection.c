@@ -18,19 +18,12 @@ enum { KEYS_MOST = 512 };
 
 /* ---- keys -------------------------------------------------------------------------------------------------- */
 
-static int fail_memory(struct cli_context *cli)
-{
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    return cli_fail(cli, seqlstm_error_set(&err, SEQLSTM_NO_MEMORY, __FILE__, __LINE__, "no memory for the runs"),
-                    &err);
-}
-
 bool cli_selection_get(struct cli_context *cli, struct cli_selection *selection, size_t r, const char *key,
                        struct sl_run_value *out)
 {
     const bool fine = sl_run_value_find(&selection->arena, selection->runs[r], &selection->configs[r], key, out);
     if (!fine)
-        fail_memory(cli);
+        cli_fail_memory(cli, "the runs");
     return fine;
 }
 
@@ -73,11 +66,16 @@ int cli_selection_check_key(struct cli_context *cli, struct cli_selection *selec
 
 /* ---- runs -------------------------------------------------------------------------------------------------- */
 
-/* A run folder that is not below the searched folder; NULL: it is none, or no memory. */
-static const struct sl_run_facts *read_elsewhere(struct cli_selection *selection, const char *word)
+/* A run folder that is not below the searched folder; *out_run NULL: it is none. False: no memory. */
+static bool read_elsewhere(struct cli_selection *selection, const char *word, const struct sl_run_facts **out_run)
 {
+    *out_run = NULL;
+    if (!sl_run_folder_is_run(word))
+        return true;
     struct sl_run_facts *run = SL_ARENA_NEW(&selection->arena, struct sl_run_facts);
-    return run && sl_run_folder_is_run(word) && sl_run_facts_read(&selection->arena, word, word, run) ? run : NULL;
+    const bool fine = run && sl_run_facts_read(&selection->arena, word, word, run);
+    *out_run = fine ? run : NULL;
+    return fine;
 }
 
 /* However it is named. */
@@ -106,7 +104,9 @@ static int take_word(struct cli_context *cli, struct cli_selection *selection, c
                 selection->runs[selection->count++] = &all->runs[r];
             found++;
         }
-    const struct sl_run_facts *elsewhere = found ? NULL : read_elsewhere(selection, word);
+    const struct sl_run_facts *elsewhere = NULL;
+    if (found == 0 && !read_elsewhere(selection, word, &elsewhere))
+        return cli_fail_memory(cli, "the runs");
     selection->elsewhere = selection->elsewhere || elsewhere;
     if (elsewhere && !has(selection, elsewhere))
         selection->runs[selection->count++] = elsewhere;
@@ -182,7 +182,7 @@ int cli_selection_find(struct cli_context *cli, struct cli_selection *out)
     out->runs = SL_ARENA_ARRAY(&out->arena, const struct sl_run_facts *, most);
     out->configs = SL_ARENA_ARRAY(&out->arena, struct sl_config_entries, most);
     if (out->runs == NULL || out->configs == NULL)
-        return fail_memory(cli);
+        return cli_fail_memory(cli, "the runs");
     int code = take_words(cli, out, &all);
     return code == CLI_OK ? apply_conditions(cli, out) : code;
 }

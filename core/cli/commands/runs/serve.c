@@ -129,7 +129,7 @@ static int open_run(struct cli_context *cli, struct serving *serving, const char
     const char *name = sl_session_get_model(serving->sessions[k])->name;
     serving->names[k] = equals ? strndup(operand, bytes) : strdup(name);
     if (serving->names[k] == NULL)
-        return CLI_NO_MEMORY;
+        return cli_fail_memory(cli, "the names of runs");
     for (int other = 0; other < k; other++)
         if (strcmp(serving->names[other], serving->names[k]) == 0)
             return cli_usage_error(cli, "two runs have the name `%s`\n  = help: NAME=RUN gives one another name",

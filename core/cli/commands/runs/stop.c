@@ -57,7 +57,7 @@ static int stop(struct cli_context *cli)
     if (status != SEQLSTM_OK)
         return cli_fail(cli, status, &err);
     char *lock = sl_path_join(folder, "lock");
-    int code = lock ? signal_holder(cli, folder, lock) : CLI_NO_MEMORY;
+    const int code = lock ? signal_holder(cli, folder, lock) : cli_fail_memory(cli, "the path of the lock");
     free(lock);
     free(folder);
     return code;

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/memory/arena.h"
+#include "base/value/json_write.h"
 #include "base/value/path.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
@@ -42,19 +43,22 @@ struct watch {
 
 /* ---- reading ----------------------------------------------------------------------------------------------- */
 
-/* Reads the rows again if there are more; false: there are not. */
-static bool read_rows(struct watch *watch)
+/* Reads the rows again if there are more. False: no memory. */
+static bool read_rows(struct watch *watch, bool *out_more)
 {
     struct stat info;
     char *path = sl_path_join(watch->folder, "metrics.jsonl");
     const off_t size = path && stat(path, &info) == 0 ? info.st_size : 0;
-    free(path);
-    if (size == watch->size)
+    if (path == NULL)
         return false;
+    free(path);
+    *out_more = size != watch->size;
+    if (!*out_more)
+        return true;
     watch->size = size;
     json_decref(watch->rows);
     watch->rows = sl_metric_rows_read(watch->folder);
-    return true;
+    return watch->rows != NULL;
 }
 
 /* ---- a frame ----------------------------------------------------------------------------------------------- */
@@ -195,12 +199,10 @@ static seqlstm_status tell(struct watch *watch, struct seqlstm_error *err)
     struct sl_buf out = {0};
     for (; watch->told < json_array_size(watch->rows); watch->told++) {
         json_t *row = json_array_get(watch->rows, watch->told);
-        char *text = watch->cli->json ? json_dumps(row, JSON_COMPACT) : NULL;
-        if (text)
-            sl_buf_printf(&out, "%s\n", text);
-        else
+        if (!watch->cli->json)
             append_row(row, &out);
-        free(text);
+        else if (!sl_json_append_line(&out, json_incref(row)))
+            out.failed = true;
     }
     seqlstm_status status = out.failed ? no_memory(err) : SEQLSTM_OK;
     if (status == SEQLSTM_OK && out.length_bytes > 0)
@@ -217,10 +219,10 @@ static int look(struct watch *watch, bool *out_over)
     struct sl_arena arena = {0};
     struct sl_run_facts run;
     const bool known = sl_run_facts_read(&arena, watch->folder, watch->folder, &run);
-    const bool more = read_rows(watch);
+    bool more = false;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     seqlstm_status status = SEQLSTM_OK;
-    if (!known) {
+    if (!known || !read_rows(watch, &more)) {
         status = no_memory(&err);
     } else {
         *out_over = watch->once || run.state != SL_RUN_LIVE;
