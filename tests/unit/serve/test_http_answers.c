@@ -221,19 +221,44 @@ static void passes_are_told(void **state)
     stop(&server);
 }
 
-/* A connection on which nothing is said is closed after the time that was asked for. */
+/* A connection on which nothing happens is closed after the time that was asked for: before a request, within its head
+ * or its body, after its answer, and while that is not read. */
 static void idle_connections_are_closed(void **state)
 {
+    static const char *const said[] = {"", "GET / HTTP/1.1\r\nHo", "POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n1234",
+                                       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                       "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"};
+    enum { CLIENTS = sizeof said / sizeof *said, ANSWERED = CLIENTS - 2, SLOW = CLIENTS - 1 };
     struct server server;
-    char byte;
+    int clients[CLIENTS];
+    char text[1000], *large = make_large();
+    size_t bytes = 0;
     (void)state;
+    const int before = descriptors_count();
     struct seqlstm_http_options options = make_options(&server);
     options.idle_seconds = 1;
     start_with(&server, &options);
-    const int client = connect_to(&server);
-    assert_int_equal(recv(client, &byte, 1, 0), 0);
-    close(client);
+    const int open = descriptors_count();
+    for (int k = 0; k < CLIENTS; k++) {
+        clients[k] = say(&server, said[k]);
+        if (k == ANSWERED)
+            answer(take_request(&server), 200, "fine", 4);
+        if (k == SLOW)
+            answer(take_request(&server), 200, large, LARGE);
+    }
+    read_up_to(clients[ANSWERED], "fine", text, sizeof text);
+    for (int k = 0; k < SLOW; k++)
+        assert_int_equal(recv(clients[k], text, 1, 0), 0);
+    while (descriptors_count() > open + CLIENTS) /* the server has closed its ends */
+        sched_yield();
+    for (ssize_t got = 1; got > 0; bytes += got > 0 ? (size_t)got : 0)
+        got = recv(clients[SLOW], text, sizeof text, 0);
+    assert_true(bytes > 0 && bytes < LARGE);
+    for (int k = 0; k < CLIENTS; k++)
+        close(clients[k]);
     stop(&server);
+    assert_int_equal(descriptors_count(), before);
+    free(large);
 }
 
 /* ---- the ends ------------------------------------------------------------------------------------------------ */
@@ -359,11 +384,19 @@ static void a_port_that_is_taken(void **state)
     char expected[100];
     options.port = http->get_port(server.http);
     assert_true(options.port > 0);
+    const int open = descriptors_count();
     assert_int_equal(http->open(&options, &second, &err), SEQLSTM_IO);
     snprintf(expected, sizeof expected, "cannot listen on 127.0.0.1, port %d: %s", options.port, strerror(EADDRINUSE));
     assert_string_equal(err.message, expected);
     assert_int_equal(err.native_code, EADDRINUSE);
     assert_null(second);
+    options.port = 0;
+    options.address = "192.0.2.1"; /* of no machine */
+    assert_int_equal(http->open(&options, &second, &err), SEQLSTM_IO);
+    snprintf(expected, sizeof expected, "cannot listen on 192.0.2.1, port 0: %s", strerror(EADDRNOTAVAIL));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.native_code, EADDRNOTAVAIL);
+    assert_int_equal(descriptors_count(), open);
     stop(&server);
 }
 
