@@ -13,6 +13,7 @@
 #include "cli/output/data_page.h"
 #include "data/dataset/lengths.h"
 #include "ok.h"
+#include "oom.h"
 
 static struct {
     struct sl_lengths lengths, source; /* source: of pairs, with records */
@@ -315,5 +316,5 @@ int main(void)
         cmocka_unit_test_teardown(pairs_have_two_histograms, close_stats),
         cmocka_unit_test_teardown(columns_of_a_table_have_its_rows, close_stats),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

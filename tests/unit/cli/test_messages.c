@@ -439,5 +439,5 @@ int main(void)
         cmocka_unit_test(test_command_lines_that_are_refused),
         cmocka_unit_test(test_no_memory_for_a_manual_page),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

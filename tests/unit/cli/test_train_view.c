@@ -6,6 +6,7 @@
 #include "captured.h"
 #include "cli/cli.h"
 #include "golden.h"
+#include "oom.h"
 
 /* The linker puts this in the place of sl_clock_ns. */
 int64_t __wrap_sl_clock_ns(void);
@@ -287,5 +288,5 @@ int main(void)
         cmocka_unit_test(test_many_epochs),
         cmocka_unit_test(test_steps_in_between_are_not_shown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

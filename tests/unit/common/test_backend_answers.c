@@ -13,6 +13,7 @@
 
 #include "common/answer.h"
 #include "common/cpu_device.h"
+#include "oom.h"
 
 /* ---- the processor ------------------------------------------------------------------------------------------- */
 
@@ -315,5 +316,5 @@ int main(void)
         cmocka_unit_test(a_variant_is_chosen_by_its_whole_name),
         cmocka_unit_test(nothing_is_chosen_of_a_no),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* Whole runs of `ab` over backends that a test makes up: which layers are compared and why not, times, numbers,
  * distances and their order. */
 #include "fake_sides.h"
+#include "oom.h"
 
 #include <math.h>
 
@@ -160,5 +161,5 @@ static void test_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -3,6 +3,7 @@
 #include <stdbool.h>
 
 #include "golden.h"
+#include "oom.h"
 
 #include "base/value/buf.h"
 
@@ -161,5 +162,5 @@ static void test_order(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt), cmocka_unit_test(test_order)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

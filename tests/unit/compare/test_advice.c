@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "golden.h"
+#include "oom.h"
 #include "temporary.h"
 
 #include "base/value/buf.h"
@@ -273,5 +274,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_interrupt),     cmocka_unit_test(test_batches),
                                        cmocka_unit_test(test_order),         cmocka_unit_test(test_threads),
                                        cmocka_unit_test(test_what_is_tried), cmocka_unit_test(test_ends)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

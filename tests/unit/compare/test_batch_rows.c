@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "measure/batch_rows.h"
+#include "oom.h"
 
 enum { B = 3, MOST = 3, CAPACITY = B + 2, ROOM = B * MOST + CAPACITY + 1 };
 
@@ -188,5 +189,5 @@ int main(void)
         cmocka_unit_test(other_roles_have_no_index),
         cmocka_unit_test(rows_are_those_of_the_axis),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -340,5 +340,5 @@ int main(void)
         cmocka_unit_test(test_pairing),
         cmocka_unit_test(test_pairing_pins),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

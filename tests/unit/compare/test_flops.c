@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "measure/flops.h"
+#include "oom.h"
 
 static double count(const struct sl_node *node, int64_t rows, bool backward, bool input_grad)
 {
@@ -94,5 +95,5 @@ int main(void)
         cmocka_unit_test(recurrent_layers),
         cmocka_unit_test(other_operations),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 #include <seqlstm/philox.h>
 
 #include "measure/interval.h"
+#include "oom.h"
 
 enum { ROUNDS_MOST = 200, RUNS = 100 };
 
@@ -221,5 +222,5 @@ int main(void)
         cmocka_unit_test(test_sides_and_units_do_not_matter),
         cmocka_unit_test(test_widths),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -16,6 +16,7 @@
 #include "compare/side/remote_link.h"
 #include "compare/side/remote_side.h"
 #include "ok.h"
+#include "oom.h"
 
 enum { UNITS = 3 };
 
@@ -385,5 +386,5 @@ int main(int argc, char **argv)
     };
     if (argc == 4 && strcmp(argv[1], child_words[1]) == 0)
         return run_child(argv[2], argv[3]);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

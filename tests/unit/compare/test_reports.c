@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "golden.h"
+#include "oom.h"
 
 #include "compare/ab/ab.h"
 #include "compare/sweep/sweep.h"
@@ -239,5 +240,5 @@ int main(void)
         cmocka_unit_test(test_curve),
         cmocka_unit_test(test_latencies),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whole runs of `bench` over backends that a test makes up: what is planned, judged, timed, left out and won. */
 #include "fake_sides.h"
+#include "oom.h"
 
 #include "compare/sweep/sweep.h"
 
@@ -252,5 +253,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves),
                                        cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs),
                                        cmocka_unit_test(test_memory)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
  * see support/dump_file.h.
  */
 #include "dump_file.h"
+#include "oom.h"
 
 #include "base/value/hash.h"
 #include "conformance/cases/catalogue.h"
@@ -72,5 +73,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cases_of_each_level),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -13,6 +13,7 @@
 
 #include "base/system/clock.h"
 #include "conformance/collectives/cases.h"
+#include "oom.h"
 #include "thread_ranks.h"
 
 /* ---- among ranks that are threads -------------------------------------------------------------------------------- */
@@ -475,5 +476,5 @@ int main(void)
         cmocka_unit_test(a_failure_has_its_status_and_blames_another_rank),
         cmocka_unit_test(after_its_own_abort_a_rank_is_cancelled),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

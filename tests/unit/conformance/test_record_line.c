@@ -11,6 +11,7 @@
 
 #include "base/memory/arena.h"
 #include "conformance/record_line.h"
+#include "oom.h"
 
 static void test_there_and_back(void **state)
 {
@@ -118,5 +119,5 @@ int main(void)
         cmocka_unit_test(test_failures),
         cmocka_unit_test(test_parts_of_a_line),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

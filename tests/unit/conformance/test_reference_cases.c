@@ -14,6 +14,7 @@
 #include "judge/runner_private.h"
 #include "registry/instance.h"
 #include "registry/plugin.h"
+#include "oom.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -129,5 +130,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_reference_takes_every_case, open_reference, close_reference),
         cmocka_unit_test_setup_teardown(a_case_that_the_reference_refuses_fails, open_reference, close_reference),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "conformance/conformance.h"
+#include "oom.h"
 
 const struct seqlstm_backend *seqlstm_reference_query_v0(uint32_t host_minor);
 
@@ -159,5 +160,5 @@ int main(void)
         cmocka_unit_test(levels_globs_and_names_select),
         cmocka_unit_test(random_cases_stand_alone_or_before_those_that_are_asked_for),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

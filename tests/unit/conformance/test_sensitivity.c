@@ -250,5 +250,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_largest_of_several_draws_counts, open_bench, close_bench),
         cmocka_unit_test_setup_teardown(without_memory_there_is_none, open_bench, close_bench),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

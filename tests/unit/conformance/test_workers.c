@@ -357,5 +357,5 @@ int main(void)
         cmocka_unit_test(a_worker_ends_well_or_not),           cmocka_unit_test(no_memory_for_workers),
         cmocka_unit_test(a_worker_without_a_backend_says_why),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* The attention weights of each text of a beam, beside those that the whole model has when it reads that text alone;
  * also in a second search of the same decoder. */
 #include "exec_pairs.h"
+#include "oom.h"
 
 #include <seqlstm/ext/draft/attention.h>
 
@@ -158,5 +159,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_are_those_of_the_whole_model),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -596,5 +596,5 @@ int main(void)
         cmocka_unit_test(without_memory_the_others_stay),
         cmocka_unit_test(after_a_failed_join_the_others_go_on),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

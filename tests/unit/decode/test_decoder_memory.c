@@ -238,5 +238,5 @@ int main(void)
         cmocka_unit_test(a_decoder_leaves_its_executors_alone),
         cmocka_unit_test(what_is_counted_is_taken),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

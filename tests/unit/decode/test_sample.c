@@ -13,6 +13,7 @@
 
 #include "decode/decoder.h"
 #include "decode/sample.h"
+#include "oom.h"
 
 enum { CASES = 80, CLASSES = 6, DRAWS = 3000 };
 
@@ -183,5 +184,5 @@ int main(void)
         cmocka_unit_test(rows_without_a_choice),
         cmocka_unit_test(limits_and_numbers),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

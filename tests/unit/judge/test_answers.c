@@ -9,6 +9,7 @@
 #include <dlfcn.h>
 
 #include "dump_file.h"
+#include "oom.h"
 #include "judge/case.h"
 
 #include "cuda-generic/plugin.h"
@@ -128,5 +129,5 @@ int main(void)
         cmocka_unit_test(cpu_onednn_answers_as_before),
         cmocka_unit_test(reference_answers_as_before),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

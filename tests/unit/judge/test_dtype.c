@@ -12,6 +12,7 @@
 #include <seqlstm/philox.h>
 
 #include "judge/data.h"
+#include "oom.h"
 
 static double read_half(uint32_t dtype, uint16_t bits)
 {
@@ -79,5 +80,5 @@ int main(void)
         cmocka_unit_test(each_number_of_16_bits_comes_back),
         cmocka_unit_test(eps_is_the_largest_error),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "judge/guarded.h"
+#include "oom.h"
 
 static const uint64_t sizes[] = {0, 1, 7, 64, 100};
 enum { SIZES = sizeof sizes / sizeof *sizes };
@@ -70,5 +71,5 @@ int main(void)
         cmocka_unit_test(each_byte_outside_is_seen),
         cmocka_unit_test(each_byte_inside_is_found),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

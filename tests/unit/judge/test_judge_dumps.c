@@ -6,6 +6,7 @@
 
 #include "dump_file.h"
 #include "graph_dump.h"
+#include "oom.h"
 #include "judge/case.h"
 #include "judge/check.h"
 #include "judge/data.h"
@@ -240,5 +241,5 @@ int main(void)
         cmocka_unit_test(tolerances_are_limits),    cmocka_unit_test(infinities_excuse_nothing),
         cmocka_unit_test(statuses_become_verdicts), cmocka_unit_test(each_sequence_has_one_nan_in_its_middle),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

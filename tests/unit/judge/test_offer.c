@@ -13,6 +13,7 @@
 
 #include "judge/offer.h"
 #include "registry/plugin.h"
+#include "oom.h"
 
 static const struct seqlstm_backend table = {.id = "card"};
 static char instance, ops[3];
@@ -214,5 +215,5 @@ int main(void)
         cmocka_unit_test(a_refusal_has_its_option_and_place),
         cmocka_unit_test(without_a_device_or_an_answer_nothing_is_created),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include "comm-shm/reduce.h"
 #include "common/collectives_check.h"
 #include "common/half.h"
+#include "oom.h"
 
 enum { MEMBERS = 4, OWN = 2 };
 
@@ -205,5 +206,5 @@ int main(void)
         cmocka_unit_test(every_reduction_of_every_dtype),
         cmocka_unit_test(sums_of_integers_wrap),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "parallel/identity.h"
+#include "oom.h"
 
 static const char *const *environment; /* names and values in turn; ends with NULL */
 
@@ -159,5 +160,5 @@ int main(void)
         cmocka_unit_test(each_field_has_its_own_variable),
         cmocka_unit_test(others_are_no_ranks),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

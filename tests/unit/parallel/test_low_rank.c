@@ -13,6 +13,7 @@
 
 #include "parallel/low_rank.h"
 #include "parallel/low_rank_loops.h"
+#include "oom.h"
 
 enum { ROWS = 12, COLUMNS = 9, ELEMS = ROWS * COLUMNS, RANK = 2 };
 
@@ -270,5 +271,5 @@ int main(void)
         cmocka_unit_test(blocks_of_columns_give_the_products),
         cmocka_unit_test(replacing_adds_in_the_order_of_the_factors),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

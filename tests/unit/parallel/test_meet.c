@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "registry/collectives/connection.h"
+#include "oom.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
@@ -75,5 +76,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_joins_once),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -23,6 +23,7 @@
 #include <cmocka.h>
 
 #include "common/host_ranks.h"
+#include "oom.h"
 
 /* ---- the system ------------------------------------------------------------------------------------------------- */
 
@@ -505,5 +506,5 @@ int main(void)
         cmocka_unit_test(jobs_with_long_names_are_told_apart),
         cmocka_unit_test(memory_of_all_is_given_back_whole),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

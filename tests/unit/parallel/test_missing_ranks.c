@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "common/host_ranks.h"
+#include "oom.h"
 
 enum { RANKS = 4 };
 enum behaviour { COMES, STOPS, STAYS_AWAY };
@@ -171,5 +172,5 @@ int main(void)
         cmocka_unit_test(without_rank_0_nobody_meets),
         cmocka_unit_test(a_user_stops_what_waits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

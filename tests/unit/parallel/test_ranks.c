@@ -22,6 +22,7 @@
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
 #include "registry/collectives/connection.h"
+#include "oom.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
@@ -359,5 +360,5 @@ int main(void)
         cmocka_unit_test(test_other_sums),
         cmocka_unit_test(test_shards_of_one_rank),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -16,6 +16,7 @@
 #include <seqlstm/philox.h>
 
 #include "parallel/reducer.h"
+#include "oom.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
@@ -248,5 +249,5 @@ int main(void)
         cmocka_unit_test(factors_are_added_in_groups),     cmocka_unit_test(a_bundle_grows_with_latency_and_bandwidth),
         cmocka_unit_test(rows_of_zeros_are_not_exchanged),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -435,5 +435,5 @@ int main(void)
         cmocka_unit_test(a_late_rank_is_waited_for),
         cmocka_unit_test(a_reducer_that_cannot_be_opened),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -10,6 +10,7 @@
 
 #include "parallel/shards.h"
 #include "parallel/tree_sum.h"
+#include "oom.h"
 
 static const struct sl_rank_group alone = {.ranks = 1};
 
@@ -108,5 +109,5 @@ int main(void)
         cmocka_unit_test(even_splits_leave_one_block),       cmocka_unit_test(sums_follow_the_tree),
         cmocka_unit_test(mistakes_of_the_caller_are_errors),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

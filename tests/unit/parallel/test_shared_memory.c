@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "comm-shm/segment.h"
+#include "oom.h"
 
 static void *allocate(void *context, uint64_t bytes)
 {
@@ -177,5 +178,5 @@ int main(void)
         cmocka_unit_test(deadlines_do_not_overflow),          cmocka_unit_test(blame_names_the_rank),
         cmocka_unit_test(boxes_and_mailboxes_do_not_overlap),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

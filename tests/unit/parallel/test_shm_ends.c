@@ -19,6 +19,7 @@
 #include <seqlstm/collectives.h>
 
 #include "common/host_ranks.h"
+#include "oom.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 seqlstm_status __real_host_ranks_check(const struct host_ranks *r, struct seqlstm_error *err);
@@ -302,5 +303,5 @@ int main(void)
         cmocka_unit_test(a_rank_without_memory_keeps_nothing),
     };
     table = seqlstm_comm_shm_query_v0(SEQLSTM_COLLECTIVES_MINOR);
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

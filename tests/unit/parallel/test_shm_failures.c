@@ -16,6 +16,8 @@
 
 #include <seqlstm/collectives.h>
 
+#include "oom.h"
+
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
 
 enum { RANKS = 4, LARGE = (3 << 16) + 1 }; /* LARGE: more than two chunks of a group, and of a pair */
@@ -250,5 +252,5 @@ int main(void)
         cmocka_unit_test(what_ranks_open_is_closed),
         cmocka_unit_test(ranks_elsewhere_are_refused_with_their_number),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which special tokens a model never writes: those that its training has never shown it as a target. */
 #include "data_fixture.h"
+#include "oom.h"
 
 #include "session/prepare/decoding.h"
 #include "session/record/session_record.h"
@@ -70,5 +71,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_a_vocabulary_that_was_cut_may_write_the_mark_for_unknown_tokens,
                                         data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

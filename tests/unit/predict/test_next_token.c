@@ -4,6 +4,7 @@
 
 #include "data_fixture.h"
 #include "ok.h"
+#include "oom.h"
 
 #include "predict/next_token.h"
 
@@ -134,5 +135,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_text_grows_token_by_token, data_setup, data_teardown),
         cmocka_unit_test(draws),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -162,5 +162,5 @@ int main(void)
         cmocka_unit_test(errors_end_it),
         cmocka_unit_test(missing_records),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

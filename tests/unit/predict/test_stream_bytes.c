@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/value/hash.h"
 #include "predict/predictor_private.h"
@@ -132,5 +133,5 @@ int main(void)
         cmocka_unit_test(damage_is_noticed),
         cmocka_unit_test(others_are_refused),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

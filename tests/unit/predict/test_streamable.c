@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "predict/streamable.h"
+#include "oom.h"
 
 enum { LAYERS = 4 };
 
@@ -96,5 +97,5 @@ int main(void)
         cmocka_unit_test(each_reason_names_its_layer),
         cmocka_unit_test(the_first_of_several_is_named),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Charts of characters: as many lines as a chart may have, with and without colours. */
 #include "golden.h"
+#include "oom.h"
 
 #include "runs/text_chart.h"
 
@@ -130,5 +131,5 @@ int main(void)
         cmocka_unit_test(charts_as_a_whole),
         cmocka_unit_test(no_chart_is_drawn_without_room_or_points),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "scaffold/templates/backend/gemm.h"
+#include "oom.h"
 
 enum { ROWS = 9, COLUMNS = 37, BEHIND = 3 };
 
@@ -83,5 +84,5 @@ static void products_are_those_of_plain_sums(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(products_are_those_of_plain_sums)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

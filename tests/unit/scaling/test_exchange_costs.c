@@ -374,5 +374,5 @@ int main(void)
         cmocka_unit_test(test_pieces_between_stages),
         cmocka_unit_test(test_stages_of_ranks),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "session/record/session_record.h"
 #include "session/scaling/devices.h"
 #include "session/session.h"
@@ -194,5 +195,5 @@ int main(void)
         cmocka_unit_test(test_processors_need_no_plan),
         cmocka_unit_test(test_each_rank_has_a_device_of_its_own),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

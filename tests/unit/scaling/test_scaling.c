@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "session/scaling/predict.h"
+#include "oom.h"
 
 static void assert_close(double got, double expected)
 {
@@ -243,5 +244,5 @@ int main(void)
         cmocka_unit_test(replicas_of_a_pipeline_add_at_the_end),
         cmocka_unit_test(ranks_without_a_sequence_are_idle),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The report of `plan --ranks`, from numbers that the test makes up, as a whole: table, JSON, page. */
 #include "golden.h"
+#include "oom.h"
 
 #include "session/scaling/scaling.h"
 
@@ -53,5 +54,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_as_before),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

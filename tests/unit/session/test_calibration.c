@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 #include "session/evaluate/calibration.h"
 #include "session/evaluate/clipping.h"
 
@@ -156,5 +157,5 @@ int main(void)
         cmocka_unit_test(test_which_states_are_bounded),
         cmocka_unit_test(test_clipped_values_are_counted),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -248,5 +248,5 @@ int main(void)
         cmocka_unit_test(each_use_reads_its_keys),
         cmocka_unit_test(without_memory_nothing_counts_as_unchanged),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -12,6 +12,7 @@
 
 #include "base/value/buf.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/prepare/pair.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/plan_json.h"
@@ -121,5 +122,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(each_source_has_its_turn),
                                        cmocka_unit_test(memory_of_all_plans_is_summed)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

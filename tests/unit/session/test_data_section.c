@@ -13,6 +13,7 @@
 
 #include "data/dataset/census.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/record/session_record.h"
 #include "session/report/data_section.h"
 
@@ -160,5 +161,5 @@ int main(void)
         cmocka_unit_test(lengths_of_sequences),
         cmocka_unit_test(balance_of_classes),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include "model_fixture.h"
 
 #include "ok.h"
+#include "oom.h"
 #include "session/finding/cuda_device.h"
 #include "session/prepare/division.h"
 #include "session/prepare/pieces.h"
@@ -294,5 +295,5 @@ int main(void)
         cmocka_unit_test(each_rank_has_its_gpu),
         cmocka_unit_test(ranks_meet_through_what_fits),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

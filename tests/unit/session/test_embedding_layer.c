@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which layer `embed` writes where none is named: the one before the answer, or the vector of an encoder. */
 #include "model_fixture.h"
+#include "oom.h"
 
 #include "session/predict/embedding_layer.h"
 
@@ -80,5 +81,5 @@ int main(void)
         cmocka_unit_test(test_the_layer_before_the_answer),
         cmocka_unit_test(test_the_vector_of_an_encoder),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

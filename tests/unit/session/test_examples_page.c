@@ -14,6 +14,7 @@
 
 #include "data/text/vocabulary.h"
 #include "session/report/examples_page.h"
+#include "oom.h"
 
 static void expect_page(const struct sl_examples *examples, const char *expected)
 {
@@ -253,5 +254,5 @@ int main(void)
         cmocka_unit_test(a_matrix_has_a_row_for_each_class),
         cmocka_unit_test(many_classes_have_a_list_of_pairs),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -7,6 +7,7 @@
 
 #include "base/value/buf.h"
 #include "data/text/vocabulary.h"
+#include "oom.h"
 #include "served_fixture.h"
 #include "session/record/session_record.h"
 
@@ -315,5 +316,5 @@ int main(void)
         IN_SCRATCH(a_file_that_is_not_read_is_named),
         IN_SCRATCH(a_line_is_a_text),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

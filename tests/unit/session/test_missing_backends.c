@@ -250,5 +250,5 @@ int main(void)
         cmocka_unit_test(a_device_needs_a_backend),
         cmocka_unit_test(each_backend_is_asked_for_once),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

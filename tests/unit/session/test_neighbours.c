@@ -14,6 +14,7 @@
 #include <seqlstm/philox.h>
 
 #include "session/predict/neighbours.h"
+#include "oom.h"
 
 enum { ROWS = 23, FEATURES_MOST = 37, COUNT = 30 };
 
@@ -94,5 +95,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_against_sorting),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include "predict/packer.h"
+#include "oom.h"
 
 enum { MOST = 4, STEPS = 3 };
 
@@ -78,5 +79,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_small_batches),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

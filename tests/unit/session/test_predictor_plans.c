@@ -498,5 +498,5 @@ int main(void)
         cmocka_unit_test(test_batches_of_a_decoder),    cmocka_unit_test(test_threads_of_each_use),
         cmocka_unit_test(test_plans_that_fail),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

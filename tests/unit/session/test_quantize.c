@@ -497,5 +497,5 @@ int main(void)
         cmocka_unit_test(test_what_is_chosen),
         cmocka_unit_test(test_choices_without_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 
 #include "base/value/buf.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/record/session_record.h"
 #include "session/run_folder/stored_plan.h"
 
@@ -118,5 +119,5 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(other_devices_are_told),
                                        cmocka_unit_test(other_plans_have_their_phase)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

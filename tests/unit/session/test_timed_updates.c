@@ -11,6 +11,7 @@
 
 #include "base/system/clock.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/record/session_record.h"
 #include "session/run/turn.h"
 #include "train/recorder.h"
@@ -255,5 +256,5 @@ int main(void)
         cmocka_unit_test(turns_that_fail),
         cmocka_unit_test(updates_of_a_whole_training),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -12,6 +12,7 @@
 
 #include "base/value/buf.h"
 #include "ok.h"
+#include "oom.h"
 #include "session/evaluate/calibration.h"
 #include "session/evaluate/clipping.h"
 #include "session/record/session_record.h"
@@ -191,5 +192,5 @@ int main(void)
     const struct CMUnitTest tests[] = {cmocka_unit_test(clipped_values_are_told),
                                        cmocka_unit_test(where_states_are_seen), cmocka_unit_test(quantiles),
                                        cmocka_unit_test(rules)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

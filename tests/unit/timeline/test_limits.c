@@ -11,6 +11,7 @@
 
 #include "base/operation/op_signature.h"
 #include "timeline/timeline.h"
+#include "oom.h"
 
 enum { X, Y, W, BIAS, TABLE, IDS, WORDS, STATE, SMALL, TENSORS };
 
@@ -302,5 +303,5 @@ int main(void)
         cmocka_unit_test_setup(test_small_calls_stay_small, prepare),
         cmocka_unit_test_setup(test_times_of_a_device, prepare),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

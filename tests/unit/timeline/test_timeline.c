@@ -14,6 +14,7 @@
 #include "timeline/limits.h"
 #include "timeline/print.h"
 #include "timeline/timeline.h"
+#include "oom.h"
 #include "timeline_fixture.h"
 
 static void test_parts(void **state)
@@ -534,5 +535,5 @@ int main(void)
         cmocka_unit_test(test_a_call_as_long_as_its_update),
         cmocka_unit_test(test_kernels_have_threads_of_their_own),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

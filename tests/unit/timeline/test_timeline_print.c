@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "golden.h"
+#include "oom.h"
 
 #include "timeline/print.h"
 #include "timeline/timeline.h"
@@ -257,5 +258,5 @@ int main(void)
         cmocka_unit_test(test_trace),
         cmocka_unit_test(test_times),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

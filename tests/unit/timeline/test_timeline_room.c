@@ -166,5 +166,5 @@ int main(void)
         cmocka_unit_test(test_no_memory_for_a_timeline),
         cmocka_unit_test(test_no_memory_for_a_text),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include "fake_collectives.h"
 #include "model_fixture.h"
 #include "ok.h"
+#include "oom.h"
 
 #include "exec/params/params.h"
 #include "exec/params/params_mirror.h"
@@ -289,5 +290,5 @@ int main(void)
         cmocka_unit_test(where_gradients_are_added),           cmocka_unit_test(gradients_lie_where_they_are_added),
         cmocka_unit_test(a_stage_takes_what_it_trains),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 #include "data_fixture.h"
 #include "npy_fixture.h"
 #include "ok.h"
+#include "oom.h"
 
 #include "train/metrics/metric.h"
 
@@ -145,5 +146,5 @@ int main(void)
         cmocka_unit_test_setup_teardown(spans_want_tags, data_setup, data_teardown),
         cmocka_unit_test_setup_teardown(scaled_errors_want_a_series, data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

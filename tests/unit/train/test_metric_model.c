@@ -14,6 +14,7 @@
 #include <seqlstm/philox.h>
 
 #include "train/metrics/metric.h"
+#include "oom.h"
 
 enum { CASES = 60, BATCHES = 5, ROWS = 7, FEATURES = 3, ALL = BATCHES * ROWS };
 
@@ -249,5 +250,5 @@ int main(void)
         cmocka_unit_test(classes_are_counted),
         cmocka_unit_test(values_are_measured),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -158,5 +158,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_others_do_not_wait),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -9,6 +9,7 @@
 #include <math.h>
 
 #include "train/recorder.h"
+#include "oom.h"
 
 enum { NOTE_NS = 7000 }; /* what a note itself takes is not of the next update */
 
@@ -152,5 +153,5 @@ int main(void)
         cmocka_unit_test(test_end_of_blocks),
         cmocka_unit_test(test_early_end),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -5,6 +5,7 @@
 
 #include "data_fixture.h"
 #include "ok.h"
+#include "oom.h"
 
 #include "train/metrics/metric.h"
 
@@ -154,5 +155,5 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(spans_are_those_of_a_plain_walk, data_setup, data_teardown),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

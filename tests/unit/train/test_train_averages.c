@@ -99,5 +99,5 @@ int main(void)
         cmocka_unit_test(non_monotone_averaging_begins),
         unit_test_ahead(non_monotone_averaging_begins),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Losses and gradients that are not finite: when a run stops, and what it skips. */
+#include "oom.h"
 #include "train_plain.h"
 #include "train/trainer/state.h"
 
@@ -218,5 +219,5 @@ int main(void)
         unit_test_ahead(what_is_no_number_is_never_the_best),
         unit_test_ahead(skipped_updates_leave_no_state),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

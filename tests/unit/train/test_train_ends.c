@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The ends of a run before its last epoch: early stopping with the best weights, and time; and before its first. */
+#include "oom.h"
 #include "train_plain.h"
 
 #include "train/trainer/clock.h"
@@ -168,5 +169,5 @@ int main(void)
         cmocka_unit_test(the_time_of_earlier_starts_does_not_count), cmocka_unit_test(impossible_trainings_are_refused),
         unit_test_ahead(early_stopping_restores_the_best),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

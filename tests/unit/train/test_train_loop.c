@@ -200,5 +200,5 @@ int main(void)
         unit_test_ahead(an_update_without_weight_changes_nothing),
         unit_test_ahead(allocations_fail),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "train/metrics/metric.h"
+#include "oom.h"
 
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \
@@ -557,5 +558,5 @@ int main(void)
         cmocka_unit_test(classes_where_little_counts),
         cmocka_unit_test(values_where_little_counts),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -2,6 +2,7 @@
 /* The loop against a plain one with random options: accumulation, limits, schedules, averages, periods, early stopping.
  * Both run the same small executor; weights, losses, numbers of events and ends must be the same.
  */
+#include "oom.h"
 #include "train_plain.h"
 
 enum { CASES = 250 };
@@ -316,5 +317,5 @@ int main(void)
         cmocka_unit_test(the_loop_is_the_plain_one),
         unit_test_ahead(the_loop_is_the_plain_one),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

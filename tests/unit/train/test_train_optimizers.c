@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "ok.h"
+#include "oom.h"
 
 #include "base/value/buf.h"
 #include "dispatch/planner.h"
@@ -232,5 +233,5 @@ int main(void)
         cmocka_unit_test(optimizers_follow_their_equations),
         cmocka_unit_test(gradients_and_averages_on_a_backend),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -4,6 +4,7 @@
 
 #include "base/system/clock.h"
 #include "forked_ranks.h"
+#include "oom.h"
 #include "train_plain.h"
 #include "train/evaluate.h"
 #include "train/exchanged.h"
@@ -237,5 +238,5 @@ int main(void)
         cmocka_unit_test(ranks_begin_alike),
         cmocka_unit_test(all_rows_of_an_update_are_lookups),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* When the loop reports, validates and ends an epoch, and what it says then. */
+#include "oom.h"
 #include "train_plain.h"
 
 static void periods_in_seconds_count_validations(void **state)
@@ -94,5 +95,5 @@ int main(void)
         unit_test_ahead(reports_begin_anew),
         unit_test_ahead(epochs_end_with_their_last_batch),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -14,6 +14,7 @@
 #include "train/schedule/loss_scale.h"
 #include "train/schedule/schedule.h"
 #include "train/schedule/teacher.h"
+#include "oom.h"
 
 #define ASSERT_NEAR(got, want)                                                                                         \
     do {                                                                                                               \
@@ -435,5 +436,5 @@ int main(void)
         cmocka_unit_test(teachers_fade),
         cmocka_unit_test(loss_scale_halves_and_doubles),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -258,5 +258,5 @@ int main(void)
         cmocka_unit_test(memory_runs_out), cmocka_unit_test(as_seqeval),
         cmocka_unit_test(no_tags),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -493,5 +493,5 @@ int main(void)
         cmocka_unit_test(segments_of_a_batch_share_their_masks),
         cmocka_unit_test(shards_without_memory),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
