@@ -91,7 +91,10 @@ seqlstm_status sl_failure_refused(const struct sl_graph *graph, const struct sl_
 {
     struct sl_buf buf = {0};
     const char *name = subgraph->node->name, *op = sl_op_name(subgraph->node->desc.head.op);
-    if (subgraph->pin)
+    if (subgraph->pin && subgraph->pin_place.line == 0)
+        sl_buf_printf(&buf, "the stored plan gives `%s` (%s) to `%s`, which does not run it: ", name, op,
+                      subgraph->pin);
+    else if (subgraph->pin)
         sl_buf_printf(&buf, "`%s` (%s) is pinned to `%s`, which does not run it: ", name, op, subgraph->pin);
     else
         sl_buf_printf(&buf, "no listed backend runs `%s` (%s): ", name, op);

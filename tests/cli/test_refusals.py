@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bad input of every kind: code, place, message, exit status. Nothing is started and nothing is lost."""
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -204,6 +205,13 @@ def test_plans(t):
         t.refuse(4, 'plan', 'm.yaml', '--plan', 'broken.json').says('broken.json')
     t.write('other.json', t.read('plan.json').replace(b'"cpu-blas"', b'"other"'))
     t.refuse(3, 'plan', 'm.yaml', '--plan', 'other.json').says('`other` is not loaded')
+    # a backend that has lost what the plan names: the layer is not pinned
+    t.write('lost.json', re.sub(rb'"variant": *"[^"]+"', b'"variant": "gone"', t.read('plan.json')))
+    for words in (['plan'], ['run', '--out', 'd']):
+        lost = t.refuse(3, words[0], 'm.yaml', *words[1:], '--plan', 'lost.json')
+        lost.says('the stored plan gives `lstm_1` (recurrent) to `cpu-blas`, which does not run it', 'no variant `gone`', 'it has `')
+        expect('pinned' not in lost.err, lost.err)
+    expect(not (t.folder / 'd').exists(), 'a run that was refused left a folder')
 
 
 def test_plans_for_runs(t):

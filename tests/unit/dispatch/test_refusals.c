@@ -123,6 +123,9 @@ static void refused_by_all(void **state)
          "m.yaml:8:", "`n` (recurrent) is pinned to `fake-a`, which does not run it: three: (n.yaml:3:7) unknown"},
         {"", "fake-a", 8, 1, 0, "m.yaml:12:5",
          "`n` (recurrent) is pinned to `fake-a`, which does not run it: one: peephole true (m.yaml:12:5) no peepholes"},
+        {"", "fake-a", 0, 1, 0, "m.yaml:12:5",
+         "the stored plan gives `n` (recurrent) to `fake-a`, which does not run it: one: peephole true (m.yaml:12:5) "
+         "no peepholes"},
         {"", "fake-a", 8, 0, 0, "m.yaml:8:", "`n` (recurrent) is pinned to `fake-a`, which does not run it: "},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
