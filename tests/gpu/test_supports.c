@@ -280,42 +280,54 @@ static void check_sizes(const struct seqlstm_backend *table)
         }
 }
 
-/* Of the names of device classes only `cuda:sm_` and a number, wholly, is a CUDA device. */
-static void check_classes(const struct seqlstm_backend *table)
+/* Of the names of device classes only `cuda:sm_` and a number, wholly, is a CUDA device. cuDNN 9 runs from sm_75 on,
+ * our kernels from sm_80. */
+static void check_classes(const struct seqlstm_backend *table, int kind)
 {
     static const struct {
         const char *name;
-        bool accepted;
+        int accepted; /* by which */
+        bool old;
     } classes[] = {
-        {"cuda:sm_100", true},
-        {"cuda:sm_90", true},
-        {"cuda:sm_120", true},
-        {"cuda:sm_10", false},
-        {"cuda:sm_90a", false},
-        {"cuda:sm_90 ", false},
-        {"cuda:sm_90.", false},
-        {"cuda:sm_90:1", false},
-        {"cuda:sm_0", false},
-        {"cuda:sm_-90", false},
-        {"cuda:sm_", false},
-        {"cuda:sm_a", false},
-        {"cuda:sm_9000", false},
-        {"cuda:sm_99999999999999999999", false},
-        {"cuda:90", false},
-        {"cuda:", false},
-        {"CUDA:sm_90", false},
-        {"cpu", false},
-        {"", false},
+        {"cuda:sm_100", BOTH, false},
+        {"cuda:sm_90", BOTH, false},
+        {"cuda:sm_120", BOTH, false},
+        {"cuda:sm_999", BOTH, false},
+        {"cuda:sm_80", BOTH, false},
+        {"cuda:sm_79", CUDNN | PLAIN, true},
+        {"cuda:sm_75", CUDNN | PLAIN, true},
+        {"cuda:sm_74", 0, true},
+        {"cuda:sm_10", 0, true},
+        {"cuda:sm_1", 0, true},
+        {"cuda:sm_90a", 0, false},
+        {"cuda:sm_90 ", 0, false},
+        {"cuda:sm_ 90", 0, false},
+        {"cuda:sm_+90", 0, false},
+        {"cuda:sm_090", 0, false},
+        {"cuda:sm_90.", 0, false},
+        {"cuda:sm_90:1", 0, false},
+        {"cuda:sm_0", 0, false},
+        {"cuda:sm_-90", 0, false},
+        {"cuda:sm_", 0, false},
+        {"cuda:sm_a", 0, false},
+        {"cuda:sm_1000", 0, false},
+        {"cuda:sm_9000", 0, false},
+        {"cuda:sm_99999999999999999999", 0, false},
+        {"cuda:1000", 0, false},
+        {"cuda:90", 0, false},
+        {"cuda:", 0, false},
+        {"CUDA:sm_90", 0, false},
+        {"cpu", 0, false},
+        {"", 0, false},
     };
     for (size_t k = 0; k < sizeof classes / sizeof *classes; k++) {
         const struct seqlstm_recurrent_desc d = make(SEQLSTM_CELL_LSTM, true, true);
         struct seqlstm_answer answer = {.struct_size = sizeof answer};
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
         const seqlstm_status status = table->supports(classes[k].name, &d.head, &answer, &err);
-        const char *const why =
-            strcmp(classes[k].name, "cuda:sm_10") == 0 ? "a device this old" : "on CUDA devices only";
+        const char *const why = classes[k].old ? "a device this old" : "on CUDA devices only";
         cases++;
-        if (status == SEQLSTM_OK && !answer.accepted == !classes[k].accepted &&
+        if (status == SEQLSTM_OK && answer.accepted == ((classes[k].accepted & kind) != 0) &&
             (answer.accepted || (answer.code == SEQLSTM_BIT_REFUSED_DEVICE && strstr(answer.reason, why) != NULL &&
                                  strcmp(answer.value, classes[k].name) == 0)))
             continue;
@@ -377,7 +389,7 @@ int main(int argc, char **argv)
         failures = cases = 0;
         if (table != NULL) {
             check_lattice(table, kinds[k - 1]);
-            check_classes(table);
+            check_classes(table, kinds[k - 1]);
             if (kinds[k - 1] != GENERIC) {
                 check_sizes(table);
                 check_operations(table);
