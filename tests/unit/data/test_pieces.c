@@ -3,6 +3,8 @@
  * Skipped where the module is not built. */
 #include "data_fixture.h"
 
+#include <malloc.h>
+
 #include "data/text/pieces.h"
 #include "oom.h"
 
@@ -312,6 +314,33 @@ static void test_what_is_no_model(void **state)
     assert_null(pieces);
 }
 
+/* Models that are closed, and those that are none, take no memory of the module, which the count of blocks misses. */
+static void test_models_leave_no_memory(void **state)
+{
+    enum { MODELS = 12, KEPT_BYTES = 40 * MODELS };
+    size_t used[2];
+    (void)state;
+    if (is_absent())
+        return;
+    for (int round = 0; round < 2; round++) { /* the first one fills what the library keeps for later */
+        for (int k = 0; k < (round ? MODELS : 2); k++) {
+            struct sl_pieces *pieces = NULL, *none = NULL;
+            struct sl_buf text = {0};
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            if (learn(SIZE, SL_PIECES_BPE, &pieces, &err) != SEQLSTM_OK)
+                fail_msg("%s", err.message);
+            assert_int_equal(sl_pieces_cut(pieces, "tap jog", 7, emit, &text, NULL), SEQLSTM_OK);
+            assert_int_equal(sl_pieces_open("no model", 8, &none, &err), SEQLSTM_CORRUPT_DATA);
+            assert_int_equal(learn(500, SL_PIECES_BPE, &none, &err), SEQLSTM_CORRUPT_DATA);
+            sl_buf_deinit(&text);
+            sl_pieces_close(pieces);
+        }
+        used[round] = mallinfo2().uordblks;
+    }
+    if (used[1] > used[0] + KEPT_BYTES)
+        fail_msg("%zu bytes are left", used[1] - used[0]);
+}
+
 static int begin(void **state)
 {
     char folder[4096];
@@ -328,6 +357,7 @@ int main(void)
         cmocka_unit_test(test_long_lines_are_learned_from), cmocka_unit_test(test_pieces_are_counted),
         cmocka_unit_test(test_pieces_in_a_state),           cmocka_unit_test(test_what_is_no_model),
         cmocka_unit_test(test_files_of_both_sides),         cmocka_unit_test(test_both_sides_share_a_model),
+        cmocka_unit_test(test_models_leave_no_memory),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }
