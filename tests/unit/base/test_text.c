@@ -284,10 +284,11 @@ static void times_have_two_units_at_most(void **state)
     static const struct {
         double seconds;
         const char *text;
-    } rows[] = {{0, "0.0s"},     {0.05, "0.1s"},  {9.94, "9.9s"},     {9.96, "10s"},
-                {59.4, "59s"},   {59.6, "1m00s"}, {187, "3m07s"},     {3599.4, "59m59s"},
-                {3600, "1h00m"}, {8137, "2h15m"}, {359999, "99h59m"}, {1e9, "277777h46m"},
-                {1.1e9, "?"},    {-1, "?"},       {(double)NAN, "?"}, {(double)INFINITY, "?"}};
+    } rows[] = {{0, "0.0s"},        {0.05, "0.1s"},  {9.94, "9.9s"},     {9.96, "10s"},          {9.95, "10s"},
+                {59.5, "1m00s"},    {60, "1m00s"},   {3599.5, "1h00m"},  {0.999, "1.0s"},        {10.4, "10s"},
+                {10.5, "11s"},      {3660, "1h01m"}, {59.4, "59s"},      {59.6, "1m00s"},        {187, "3m07s"},
+                {3599.4, "59m59s"}, {3600, "1h00m"}, {8137, "2h15m"},    {359999, "99h59m"},     {1e9, "277777h46m"},
+                {1.1e9, "?"},       {-1, "?"},       {(double)NAN, "?"}, {(double)INFINITY, "?"}};
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         char text[24];
         sl_text_write_seconds(text, rows[k].seconds);

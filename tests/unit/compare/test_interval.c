@@ -5,11 +5,13 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
 #include <seqlstm/philox.h>
 
+#include "base/value/median.h"
 #include "measure/interval.h"
 #include "oom.h"
 
@@ -179,6 +181,72 @@ static void test_middle(void **state)
     }
 }
 
+/* The length of blocks from its definition: the correlation of neighbours, where the lowest and the highest tenth count
+ * as the values at their edges. */
+static int64_t define_block(const double *logs, int64_t count)
+{
+    double sorted[ROUNDS_MOST], kept[ROUNDS_MOST], mean = 0, squares = 0, products = 0;
+    memcpy(sorted, logs, (size_t)count * sizeof *logs);
+    qsort(sorted, (size_t)count, sizeof *sorted, sl_float64_compare);
+    for (int64_t i = 0; i < count; i++) {
+        kept[i] = fmin(fmax(logs[i], sorted[count / 10]), sorted[count - 1 - count / 10]);
+        mean += kept[i] / (double)count;
+    }
+    for (int64_t i = 0; i < count; i++)
+        squares += (kept[i] - mean) * (kept[i] - mean);
+    for (int64_t i = 1; i < count; i++)
+        products += (kept[i] - mean) * (kept[i - 1] - mean);
+    const double r = fmin(squares > 0 ? products / squares : 0, 0.95);
+    if (r <= 2 / sqrt((double)count))
+        return 1;
+    const int64_t length = (int64_t)ceil(pow(2 * r / (1 - r * r), 2.0 / 3) * cbrt((double)count));
+    return length < count / 3 ? length : count / 3;
+}
+
+static void test_blocks(void **state)
+{
+    (void)state;
+    int long_ones = 0, short_ones = 0;
+    for (uint64_t run = 0; run < RUNS; run++) {
+        static const int64_t counts[] = {6, 20, 33, 80};
+        const struct noise noise = {.spread = 0.02, .correlation = 0.1 * (double)(run % 10)};
+        const int64_t count = counts[run / 10 % 4];
+        double logs[ROUNDS_MOST];
+        struct sl_interval interval;
+        make(&noise, run, count, logs);
+        logs[count - 1] += 0.3; /* the last one counts, too */
+        assert_int_equal(sl_interval_compute(logs, count, 0.95, run, &interval, NULL), SEQLSTM_OK);
+        assert_int_equal(interval.block, define_block(logs, count));
+        long_ones += interval.block > 1;
+        short_ones += interval.block == 1;
+    }
+    assert_true(long_ones > 10 && short_ones > 10);
+    static const double level[12] = {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5};
+    struct sl_interval interval;
+    assert_int_equal(sl_interval_compute(level, 12, 0.95, 1, &interval, NULL), SEQLSTM_OK);
+    assert_int_equal(interval.block, 1);
+    assert_true(interval.low == interval.high && fabs(interval.ratio - exp(0.5)) <= 1e-12);
+}
+
+static void test_no_memory(void **state)
+{
+    (void)state;
+    const struct noise noise = {.spread = 0.02};
+    double logs[40];
+    make(&noise, 1, 40, logs);
+    for (int n = 1;; n++) {
+        struct sl_interval interval = {.rounds = -7};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_interval_compute(logs, 40, 0.95, 1, &interval, &err);
+        if (!oom_disarm())
+            break;
+        assert_int_equal(status, SEQLSTM_NO_MEMORY);
+        assert_string_equal(err.message, "no memory for the interval of 40 rounds");
+        assert_int_equal(interval.rounds, -7);
+    }
+}
+
 /* How wide intervals are, for few rounds and more, over all confidences: each moves where the quantile, which is that
  * of Student's distribution, leaves other resamples out. */
 static void test_widths(void **state)
@@ -221,6 +289,8 @@ int main(void)
         cmocka_unit_test(test_seed_decides),
         cmocka_unit_test(test_sides_and_units_do_not_matter),
         cmocka_unit_test(test_widths),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_no_memory),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -168,6 +168,47 @@ static void nothing_lies_upon_what_is_still_needed(void **state)
     }
 }
 
+/* How many calls and slots read a tensor. */
+static int count_readers(const struct world *w, int32_t t)
+{
+    int readers = 0;
+    for (int32_t c = 0; c < CALLS; c++)
+        for (int s = 0; s < SLOTS; s++)
+            readers += w->slots[c][s] == t && s != 1;
+    return readers;
+}
+
+/* Where a gradient is a sum, a call makes its own part in the scratch buffer, for all of its inputs at once: those that
+ * others read, too, and all within a loop. */
+static void there_is_room_for_the_parts_of_sums(void **state)
+{
+    uint32_t random = 5;
+    int sums = 0;
+    (void)state;
+    for (int round = 0; round < 400; round++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct world w;
+        int64_t most = 0;
+        make(&w, &random);
+        ok(sl_plan_lay_out(&w.plan, w.calls, 0, &err), &err);
+        for (int32_t c = 0; c < CALLS; c++) {
+            int64_t bytes = 0;
+            for (int s = 0; s < SLOTS; s++) {
+                const int32_t t = w.slots[c][s];
+                const bool loops = c >= w.graph.loop.first && c < w.graph.loop.first + w.graph.loop.count;
+                if (t >= 0 && s != 1 && w.plan.grad_offsets[t] >= 0 && (loops || count_readers(&w, t) > 1))
+                    bytes += sl_plan_get_tensor_bytes(&w.plan, t);
+            }
+            most = bytes > most ? bytes : most;
+        }
+        if (w.plan.scratch_grad_bytes < most)
+            fail_msg("round %d: %d bytes, of which %d are needed", round, (int)w.plan.scratch_grad_bytes, (int)most);
+        sums += most > 0;
+        sl_arena_deinit(&w.arena);
+    }
+    assert_true(sums > 200);
+}
+
 /* Reserves and packed weights follow each other: a reserve for each step of a loop and for each piece. */
 static void reserves_and_packed_weights_lie_side_by_side(void **state)
 {
@@ -290,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_lies_upon_what_is_still_needed),
+        cmocka_unit_test(there_is_room_for_the_parts_of_sums),
         cmocka_unit_test(reserves_and_packed_weights_lie_side_by_side),
         cmocka_unit_test(memory_is_the_sum_of_its_parts),
         cmocka_unit_test(batches_are_held_on_each_card),

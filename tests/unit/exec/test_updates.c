@@ -95,7 +95,9 @@ static void whole_updates(void **state)
         ok(sl_exec_update(w.exec, &skipped, &squares, &err), &err);
         assert_memory_equal(before.values, w.params->values, (size_t)w.params->elems * sizeof(float));
         memcpy(w.params->grads, before.grads, (size_t)w.params->elems * sizeof(float));
+        const uint64_t version = w.params->version;
         ok(sl_exec_update(w.exec, &update, &squares, &err), &err); /* the next one is made */
+        assert_true(w.params->version != version);
         const double expected = expect_updated(&w, &before, loss_scale);
         assert_true(fabs(squares - expected) <= 1e-5 * expected && expected > 0.1);
         close_world(&w);
@@ -123,8 +125,10 @@ static void updates_by_stages(void **state)
             assert_int_equal(squares[v % 2][v] > 0, w.params->views[v].trainable);
             sum += squares[v % 2][v];
         }
+        const uint64_t version = w.params->version;
         for (int stage = 0; stage < 2; stage++)
             ok(sl_exec_finish_owned(w.exec, owned[stage], sum, &last, &err), &err);
+        assert_true(w.params->version != version); /* what was packed is old */
         const double expected = expect_updated(&w, &before, loss_scale);
         assert_true(fabs(last - expected) <= 1e-5 * expected);
         close_world(&w);

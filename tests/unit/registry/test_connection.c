@@ -473,6 +473,14 @@ static void groups_have_numbers(void **state)
     assert_int_equal(sl_connection_run(connection, 1, (struct seqlstm_exchange){.kind = 0}, &err),
                      SEQLSTM_INVALID_ARGUMENT);
     assert_string_equal(err.message, "there is no group 1");
+    for (uint32_t none = 2; none < 200; none++) { /* of any number, as many as there may ever be and more */
+        char expected[40];
+        snprintf(expected, sizeof expected, "there is no group %u", none);
+        assert_int_equal(sl_connection_run(connection, none, (struct seqlstm_exchange){.kind = 0}, &err),
+                         SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, expected);
+        assert_int_equal(sl_connection_add_group(connection, none, ranks, 2, &err), SEQLSTM_UNSUPPORTED);
+    }
     assert_int_equal(fake.groups, 1);
     sl_connection_close(connection);
 }

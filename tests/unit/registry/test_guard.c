@@ -296,6 +296,41 @@ static void what_was_so_before_is_no_change(void **state)
     another_locale = (locale_t)0;
 }
 
+/* Each signal, the first and the last one, too: blocked where it was free, free where it was blocked, and with another
+ * handler. */
+static void each_signal_is_watched(void **state)
+{
+    char text[400], expected[100];
+    (void)state;
+    for (int s = 1; s < SL_GUARD_SIGNALS; s++) {
+        struct sl_process_guard guard;
+        struct sigaction action;
+        sigset_t one, before, after;
+        if (s == SIGKILL || s == SIGSTOP)
+            continue;
+        sigemptyset(&one);
+        sigaddset(&one, s);
+        for (int blocked = 0; blocked < 2; blocked++) {
+            assert_int_equal(sigprocmask(blocked ? SIG_BLOCK : SIG_UNBLOCK, &one, &before), 0);
+            sl_process_guard_begin(&guard);
+            assert_int_equal(sigprocmask(blocked ? SIG_UNBLOCK : SIG_BLOCK, &one, NULL), 0);
+            assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_MASK);
+            assert_string_equal(text, "changed which signals are blocked");
+            assert_int_equal(sigprocmask(SIG_SETMASK, &before, &after), 0);
+            assert_int_equal(sigismember(&after, s), blocked);
+        }
+        assert_int_equal(sigaction(s, NULL, &action), 0);
+        sl_process_guard_begin(&guard);
+        signal(s, action.sa_handler == SIG_IGN ? SIG_DFL : SIG_IGN);
+        assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_HANDLER);
+        snprintf(expected, sizeof expected, "installed a handler for signal %d (%s)", s, strsignal(s));
+        assert_string_equal(text, expected);
+        struct sigaction now;
+        assert_int_equal(sigaction(s, NULL, &now), 0);
+        assert_true(now.sa_handler == action.sa_handler);
+    }
+}
+
 /* Whichever limit is another, it is named, and restored. */
 static void each_limit_is_watched(void **state)
 {
@@ -430,6 +465,7 @@ int main(void)
         cmocka_unit_test(changes_together_are_all_named),
         cmocka_unit_test(timers_of_the_program_run_on),
         cmocka_unit_test(what_was_so_before_is_no_change),
+        cmocka_unit_test(each_signal_is_watched),
         cmocka_unit_test(each_limit_is_watched),
         cmocka_unit_test(a_fence_sees_one_byte),
         cmocka_unit_test(changes_are_told_in_full),
