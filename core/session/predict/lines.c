@@ -59,9 +59,6 @@ static seqlstm_status read_more(struct reader *r, struct seqlstm_error *err)
         sl_buf_append(&r->buf, part, (size_t)got);
     if (r->buf.failed)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for a line of %s", r->name);
-    if (r->buf.length_bytes - r->begin > LINE_MOST)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line is longer than %d bytes", r->name,
-                     (long long)r->line + 1, LINE_MOST);
     return SEQLSTM_OK;
 }
 
@@ -72,9 +69,12 @@ static seqlstm_status next_line(struct reader *r, const char **out_text, size_t 
         const size_t left = r->buf.length_bytes - r->begin;
         const char *text = left ? r->buf.data + r->begin : "";
         const char *end = left ? memchr(text, '\n', left) : NULL;
+        const size_t bytes = end ? (size_t)(end - text) : left;
         *out_text = NULL;
+        if (bytes > LINE_MOST)
+            SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line is longer than %d bytes", r->name,
+                         (long long)r->line + 1, LINE_MOST);
         if (end || (r->ended && left > 0)) {
-            size_t bytes = end ? (size_t)(end - text) : left;
             r->begin += bytes + (end != NULL);
             r->line++;
             *out_bytes = bytes > 0 && text[bytes - 1] == '\r' ? bytes - 1 : bytes;

@@ -219,15 +219,22 @@ static void a_wrong_line_is_named(void **state)
     struct seqlstm_error err;
     char expected[512];
     expect_wrong(o.session, rows, sizeof rows / sizeof *rows);
-    struct sl_buf lines = {0};
-    sl_buf_append_text(&lines, "1\t2\t3\n");
-    for (int k = 0; k <= 1 << 20; k++)
-        sl_buf_append_char(&lines, '7');
-    sl_buf_append_text(&lines, "\n");
-    assert_int_equal(predict(o.session, lines.data, lines.length_bytes, &seen, &err), SEQLSTM_CORRUPT_DATA);
-    snprintf(expected, sizeof expected, "%s:2: the line is longer than 1048576 bytes", scratch_path("in.txt"));
-    assert_string_equal(err.message, expected);
-    sl_buf_deinit(&lines);
+    /* as long as a line may be, and one byte more; alone, at the end of the file and with lines behind it */
+    for (int longer = 0; longer <= 1; longer++)
+        for (int behind = 0; behind < 3; behind++) {
+            struct sl_buf lines = {0};
+            sl_buf_append_text(&lines, "1\t2\t3\n");
+            for (int k = 0; k < (1 << 20) + longer; k++)
+                sl_buf_append_char(&lines, '7');
+            for (int k = 0; k < 1000 * behind; k++)
+                sl_buf_append_text(&lines, k % 2 ? "\t2\t3\n" : "\n1");
+            assert_int_equal(predict(o.session, lines.data, lines.length_bytes, &seen, &err), SEQLSTM_CORRUPT_DATA);
+            snprintf(expected, sizeof expected, "%s:2: the line %s", scratch_path("in.txt"),
+                     longer ? "is longer than 1048576 bytes" : "has 1 field, expected 3");
+            assert_string_equal(err.message, expected);
+            assert_int_equal(seen.count, 1);
+            sl_buf_deinit(&lines);
+        }
     close_trained(&o);
 }
 
