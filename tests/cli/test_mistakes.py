@@ -3,6 +3,7 @@
 """Mistakes of a first user: each answer has the place, the reason and a fix.
 
 Each row is a mistake: what is written, the command, its exit status, and three texts that the answer must contain."""
+import json
 import os
 import pathlib
 import sys
@@ -100,6 +101,14 @@ IN_DATA = [
                                            'train.txt': 'pos a b\nneg c d\n' * 4, 'test.txt': 'pos a\nneutral c d\n'}),
     Mistake('a class weight of no class', 'check m.yaml', 2, '--> m.yaml:18:17', 'no target in the data is `ned`',
             'did you mean `neg`?', {'m.yaml': CLASSES + '  class_weight: {ned: 2}\n'}),
+    Mistake('tags without B and I', 'check m.yaml', 2, '--> m.yaml:8:29', '`PER` is a class of the data',
+            'needs BIO tags (O, B-type, I-type)', {'m.yaml': NER.replace('epochs: 1', 'epochs: 1, metrics: [f1_span]'),
+                                                   'ner.txt': 'Anna\tB-PER\nlives\tO\n\nTom\tPER\n'}),
+    Mistake('mase without steps', 'check m.yaml --set train.metrics=[mase]', 2, '--> --set train.metrics:1:15',
+            'needs targets that are a series', 'rows of a table with steps, or a `window`', {'m.yaml': TABLE, 'train.csv': ROWS}),
+    Mistake('mase of a target that stays as it is', 'check m.yaml --set train.metrics=[mase]', 2, '--> --set train.metrics:1:15',
+            'mase divides by how much a target changes', 'column 2 never does',
+            {'m.yaml': SERIES.replace('[v]', '[v, w]'), 's.csv': 'v,w\n' + ''.join(f'{i},3\n' for i in range(12))}),
     Mistake('class weights that are all zero', 'check m.yaml', 2, '--> m.yaml:18:17', 'gives every class the weight 0',
             'nothing would be learned', {'m.yaml': CLASSES + '  class_weight: {neg: 0, pos: 0}\n'}),
 ]
@@ -122,6 +131,8 @@ COMMANDS = [
             '--> --set backends:1:', 'the required backend `cpu-bals` was not found', 'did you mean `cpu-blas`?'),
     Mistake('a model that needs more memory than there is', 'plan m.yaml --set model[0].units=1000000', 6, 'weights',
             'this machine has', 'dispatch.policy=estimate'),
+    Mistake('the same without states of an optimizer', 'plan m.yaml --set model[0].units=1000000 --set train.optimizer.type=sgd', 6,
+            ': weights and gradients take ', 'GB, this machine has ', 'GB of memory'),
     Mistake('weights of PyTorch', 'import model.pt --into m.yaml', 2, 'model.pt', 'is a file of PyTorch', 'python3 -c',
             {'model.pt': b'PK\x03\x04' + bytes(22) + b'\x0e\0\0\0model/data.pkl'}),
     Mistake('a file of data in place of weights', 'import w.csv --into m.yaml', 4, 'w.csv', 'no safetensors file, but text',
@@ -151,6 +162,11 @@ RUNS = [
             '`seqlstm eval r`'),
     Mistake('an edited configuration', 'eval r --set model[0].units=5', 2, '--set model[0].units:1:16',
             'another configuration', 'use `seqlstm run`'),
+    Mistake('a name that no folder may have', f'run m.yaml --out {"x" * 300}', 1, 'x: cannot make the run folder', 'File name too long',
+            'use another folder: `--out DIR`, or `output.dir`'),
+    Mistake('text from a model of numbers', 'generate r', 2, 'this is a model for regress', 'generate needs a trained language model', ''),
+    Mistake('a profile of a run that is too short', 'run m.yaml --out p --profile --set train.updates=8', 0, 'no profile: ',
+            'the training ended before an update was recorded', 'the first 8 only warm it up'),
 ]
 
 
@@ -216,6 +232,61 @@ def test_runs(t):
         t.write(f'runs/{name}/config.yaml', TINY)
     for mistake in RUNS:
         check(t, mistake)
+
+
+def test_plans(t):
+    """A plan that is not one of training, or lacks a part; what is taken from one is said."""
+    t.write('m.yaml', TABLE)
+    t.write('train.csv', ROWS)
+    t.run('run', 'm.yaml', '--out', 'r', '-q', '--threads', '1')
+    made = t.run('plan', 'm.yaml', '--json', '--threads', '1').json
+    t.write('eval.json', t.run('plan', 'r', '--json').out)
+    check(t, Mistake('of an evaluation', 'run m.yaml --out n --plan eval.json', 2, 'eval.json', "the plan of a saved run's evaluation",
+                     'expected one of training (seqlstm plan model.yaml --json)'))
+    for steps in ({}, {'step_ns': 1, 'other_step_ns': 2, 'overturned': True}, {'other_step_ns': 1, 'overturned': True, 'other': 'x'}, 3):
+        t.write('steps.json', json.dumps({**made, 'whole_steps': steps}))
+        check(t, Mistake('of whole steps', 'run m.yaml --out n --plan steps.json', 4, 'steps.json', '"whole_steps" lacks ',
+                         'step_ns, other_step_ns, overturned or other'))
+    expect(not (t.folder / 'n').exists(), 'a run began')
+    usual = t.run('plan', 'm.yaml', '--json').json['threads']
+    for threads in {1, usual + 1} - {usual}:
+        said = f'{threads} thread{"" if threads == 1 else "s"}, as in the stored plan'
+        t.write('threads.json', json.dumps({**made, 'threads': threads}))
+        check(t, Mistake('of threads', f'run m.yaml --out n{threads} --plan threads.json', 0, said, 'stored plan', '; --threads changes that'))
+        t.run('run', 'm.yaml', '--out', f'q{threads}', '--plan', 'threads.json', '--threads', threads, '-q').quiet()
+
+
+def test_runs_that_are_damaged(t):
+    """What beside the weights cannot be read: the file, and what is missing or no longer known."""
+    t.write('m.yaml', TABLE)
+    t.write('train.csv', ROWS)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    for content in ('{"schema": "seqlstm.quantization/1"}', '{"dtype": "int4", "weights": "1", "layers": []}',
+                    '{"dtype": "int8", "layers": []}', '{"dtype": "int8", "weights": "1"}', '{"dtype": "int8", "weights": 1, "layers": []}'):
+        t.write('r/quantization.json', content)
+        check(t, Mistake(content, 'eval r', 4, 'r/quantization.json', 'expected "dtype": "int8"', '"weights" and "layers"'))
+    os.remove(t.folder / 'r/quantization.json')
+    sound = json.loads(t.read('r/checksums.json'))
+    for wrong in ('{"schema', {'files': sound['files']}, {**sound, 'schema': 'seqlstm.checksums/7'}, {**sound, 'files': []},
+                  {**sound, 'files': {'config.yaml': 'ABCDEF0123456789'}}, {**sound, 'files': {'config.yaml': '0123456789'}}):
+        t.write('r/checksums.json', wrong if isinstance(wrong, str) else json.dumps(wrong))
+        check(t, Mistake(str(wrong), 'eval r', 0, 'r/checksums.json', 'is damaged', "whether the run's files were changed is not known"))
+
+
+def test_changes_are_told(t):
+    """What a resumed run is told to change is shown with what it was; what a run does without is told."""
+    t.write('m.yaml', TABLE)
+    t.write('train.csv', ROWS)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    t.run('resume', 'r', '--set', 'train.epochs=4', '--set', 'train.max_time=1h', '-c', t.write('o.yaml', 'log: {every: 2u}\n')).says(
+        'changed train.epochs: 2 -> 4\n', 'changed train.max_time: (not set) -> 1h\n', 'changed log.every: ')
+    said = t.run('resume', 'r', '--set', 'train.epochs=4').err
+    expect('changed' not in said, f'a value that is the same is a change: {said}')
+    nowhere = {name: None for name in ('XDG_CACHE_HOME', 'HOME', 'SEQLSTM_CACHE')}
+    t.run('run', 'm.yaml', '--out', 'n', env=nowhere).says(
+        'note: there is no cache folder (SEQLSTM_CACHE, XDG_CACHE_HOME, HOME)', 'are kept in the run\'s plan alone')
+    t.write('file', '')
+    t.run('run', 'm.yaml', '--out', 'f', env={'SEQLSTM_CACHE': 'file'}).says('note: measurements are not kept for later runs: ')
 
 
 def test_damaged_weights(t):

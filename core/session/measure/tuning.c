@@ -23,7 +23,7 @@ static seqlstm_status open_costs(struct sl_session *session, struct seqlstm_erro
     if (sl_cost_cache_find_folder(session->costs) == NULL)
         sl_log_printf(session->options.log, SL_LOG_INFO,
                       "note: there is no cache folder (SEQLSTM_CACHE, XDG_CACHE_HOME, HOME): measurements of "
-                      "the backends is kept in the run's plan alone");
+                      "the backends are kept in the run's plan alone");
     return SEQLSTM_OK;
 }
 
