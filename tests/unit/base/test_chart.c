@@ -204,6 +204,28 @@ static void points_are_added_or_memory_is_missing(void **state)
     free(line.points);
 }
 
+/* A chart of two lines, wherever they stand among those that there may be: both are drawn, and both are named. */
+static void any_two_lines_are_a_chart(void **state)
+{
+    (void)state;
+    for (int one = 0; one < SL_CHART_LINES; one++)
+        for (int other = one + 1; other < SL_CHART_LINES; other++) {
+            struct sl_chart chart = {.title = "two"};
+            struct sl_buf out = {0};
+            const int at[] = {one, other};
+            for (int k = 0; k < 2; k++) {
+                chart.names[at[k]] = k ? "second" : "first";
+                chart.classes[at[k]] = "c";
+                assert_true(sl_chart_line_add(&chart.lines[at[k]], 1 + k, 2 + k));
+            }
+            sl_chart_write(&chart, &out);
+            assert_non_null(strstr(sl_buf_text(&out), ">first<"));
+            assert_non_null(strstr(sl_buf_text(&out), ">second<"));
+            sl_buf_deinit(&out);
+            sl_chart_deinit(&chart);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -215,6 +237,7 @@ int main(void)
         cmocka_unit_test(charts_count_epochs_and_mark_the_best),
         cmocka_unit_test(points_are_dots_while_they_are_few),
         cmocka_unit_test(points_are_added_or_memory_is_missing),
+        cmocka_unit_test(any_two_lines_are_a_chart),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -99,6 +99,49 @@ static void the_time_is_over(void **state)
     }
 }
 
+/* What was timed on less work says which backend is likely to be quicker on more. */
+static void what_is_not_timed_follows_experience(void **state)
+{
+    static const struct {
+        double fake_a, fake_b;
+        const char *plan;
+    } cases[] = {
+        {20, 300, "a:a 20 m, b:a 20 m, c:a 20 m, d:a e, out+loss:r e"},
+        {300, 20, "a:b 20 m, b:b 20 m, c:b 20 m, d:b e, out+loss:r e"},
+    };
+    struct world *w = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        forget(w);
+        set_all();
+        set_prices(SMALL, 200, cases[i].fake_a, cases[i].fake_b);
+        lab.run_ns = INT64_C(10000000000);
+        expect(plan_with(w, true, 11, false), cases[i].plan); /* d and the output would come after that time */
+    }
+}
+
+/* Without a batch to time with, nothing is timed, and nothing is taken from what was. */
+static void without_profiles_costs_are_estimated(void **state)
+{
+    struct world *w = *state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    set_all();
+    sl_plan_destroy(plan_with(w, true, 100, false));
+    const int runs = lab.runs;
+    const struct sl_profiles none = {.count = 0};
+    const struct sl_tuning tuning = {
+        .profiles = &none, .cache = w->cache, .measure = true, .interrupt = &never, .seconds = 100};
+    const struct sl_plan_request request = {
+        .graph = w->graph, .registry = w->registry, .tuning = &tuning, .threads = 1};
+    struct sl_plan *plan = NULL;
+    ok(sl_plan_create(&request, &plan, &err), &err);
+    assert_int_equal(lab.runs, runs);
+    for (int32_t c = 0; c < plan->call_count; c++) {
+        assert_true(plan->calls[c].cost.source < SL_COST_CACHED);
+        assert_true(sl_cost_get_ns(&plan->calls[c].cost) > 0);
+    }
+    sl_plan_destroy(plan);
+}
+
 /* The last one has all that is left of the time; none has less than the least that says something. */
 static void the_time_is_shared(void **state)
 {
@@ -196,6 +239,8 @@ int main(void)
         TEST(what_is_known_to_be_slow_is_not_timed),
         TEST(nothing_is_timed_where_it_must_not_be),
         TEST(the_time_is_over),
+        TEST(what_is_not_timed_follows_experience),
+        TEST(without_profiles_costs_are_estimated),
         TEST(the_time_is_shared),
         TEST(only_an_interruption_ends_the_plan),
         TEST(one_that_fails_is_not_chosen),
