@@ -81,13 +81,16 @@ static void a_relative_folder_is_not_followed(void **state)
         expect("good", SEQLSTM_UNAVAILABLE, "there is no module libseqlstm_good.so (the last place searched: none)");
     }
     assert_int_equal(chdir(before), 0);
+    for (int empty = 0; empty < 2; empty++) { /* an empty variable says nothing, as one that is not there */
+        assert_int_equal(empty ? setenv("SEQLSTM_MODULE_PATH", "", 1) : unsetenv("SEQLSTM_MODULE_PATH"), 0);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const void *table;
+        assert_int_equal(sl_module_open("good", symbol, &table, &err), SEQLSTM_UNAVAILABLE);
+        assert_non_null(strstr(err.message, "there is no module libseqlstm_good.so (the last place searched: /"));
+        assert_non_null(strstr(err.message, "/seqlstm/modules/libseqlstm_good.so)"));
+        assert_null(strstr(err.message, "/tests/unit/")); /* beside the program, which comes before */
+    }
     assert_int_equal(unsetenv("SEQLSTM_MODULE_PATH"), 0);
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    const void *table;
-    assert_int_equal(sl_module_open("good", symbol, &table, &err), SEQLSTM_UNAVAILABLE);
-    assert_non_null(strstr(err.message, "there is no module libseqlstm_good.so (the last place searched: /"));
-    assert_non_null(strstr(err.message, "/seqlstm/modules/libseqlstm_good.so)"));
-    assert_null(strstr(err.message, "/tests/unit/")); /* beside the program, which comes before */
 }
 
 /* A folder that all may write is no harm above the file's own, if only owners remove what is in it: /tmp. */
@@ -107,7 +110,7 @@ static void who_can_have_written_a_file(void **state)
         bool safe;
     } cases[] = {{0644, 0755, 0755, true},  {0664, 0775, 0775, true},   {0646, 0755, 0755, false},
                  {0644, 0757, 0755, false}, {0644, 01777, 0755, false}, {0644, 0755, 0757, false},
-                 {0644, 0755, 01777, true}, {0600, 0700, 0700, true}};
+                 {0644, 0755, 01777, true}, {0600, 0700, 0700, true},   {01646, 0755, 01777, false}};
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         assert_true(chmod(file, cases[k].file) == 0 && chmod(inner, cases[k].folder) == 0 &&
                     chmod(scratch_folder, cases[k].above) == 0);
