@@ -303,6 +303,59 @@ static void many_copies_and_casts_are_not_all_listed(void **state)
     }
 }
 
+/* One of each thing is no plural, and each thing is counted by itself. */
+static void the_largest_batch_is_counted_in_words(void **state)
+{
+    static const struct {
+        struct sl_envelope envelope;
+        const char *line;
+    } rows[] = {
+        {{.sequences = 1, .steps = 1, .rows = 1}, "batch   at most 1 sequence, 1 step, 1 row"},
+        {{.sequences = 4, .steps = 1, .rows = 4}, "batch   at most 4 sequences, 1 step, 4 rows"},
+        {{.sequences = 1, .steps = 7, .rows = 7}, "batch   at most 1 sequence, 7 steps, 7 rows"},
+        {{.sequences = 3, .steps = 2, .rows = 1}, "batch   at most 3 sequences, 2 steps, 1 row"},
+        {{.sequences = 1}, "batch   at most 1 row"},
+        {{.sequences = 2}, "batch   at most 2 rows"},
+    };
+    static const struct sl_model model;
+    static const struct sl_plan_beside none;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world w;
+        struct sl_buf table = {0};
+        make(&w, "0000");
+        w.graph.model = &model;
+        w.graph.phase = SL_PHASE_PREDICT;
+        w.graph.facts.envelope = rows[i].envelope;
+        sl_plan_write_table(&w.plan, &none, false, &table);
+        assert_string_equal(find_line(&table, "batch "), rows[i].line);
+        sl_buf_deinit(&table);
+    }
+}
+
+/* The column of times has a title if any row has one, whichever it is; and the sum is known if all are. */
+static void times_have_a_column_if_there_are_any(void **state)
+{
+    static const struct sl_model model;
+    static const struct sl_plan_beside none;
+    (void)state;
+    for (int32_t timed = 0; timed < 1 << CALLS; timed++) {
+        struct world w;
+        struct sl_buf table = {0};
+        make(&w, "0000");
+        w.graph.model = &model;
+        w.graph.phase = SL_PHASE_PREDICT;
+        for (int32_t c = 0; c < CALLS; c++)
+            w.calls[c].cost = timed >> c & 1 ? (struct sl_cost){SL_COST_MEASURED, 2e6, 0} : (struct sl_cost){0};
+        sl_plan_write_table(&w.plan, &none, false, &table);
+        const bool whole = strstr(sl_buf_text(&table), " for a mean batch (measured)") != NULL;
+        const char *title = find_line(&table, "layer ");
+        if ((strstr(title, " time") != NULL) != (timed != 0) || whole != (timed == (1 << CALLS) - 1))
+            fail_msg("times %#x: `%s`, sum %d", (unsigned)timed, title, whole);
+        sl_buf_deinit(&table);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -311,6 +364,8 @@ int main(void)
         cmocka_unit_test(values_are_copied_between_memories),
         cmocka_unit_test(values_are_cast_around_calls_in_another_type),
         cmocka_unit_test(many_copies_and_casts_are_not_all_listed),
+        cmocka_unit_test(the_largest_batch_is_counted_in_words),
+        cmocka_unit_test(times_have_a_column_if_there_are_any),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
