@@ -177,6 +177,11 @@ bool sl_onnx_get_new_shape(const struct sl_onnx_node *node, const struct sl_onnx
         return false;
     if (is_reshape) {
         *out_rank = count;
+        bool has_zero = false; /* which stands for the size as it was, unless the node says otherwise */
+        for (int32_t d = 0; d < count; d++)
+            has_zero = has_zero || list[d] == 0;
+        if (has_zero && sl_onnx_node_get_int(node, "allowzero", 0) != 0)
+            return false;
         return get_reshape(list, count, rank, shape, out);
     }
     return is_squeeze ? get_squeeze(list, count, !is_given, rank, shape, out_rank, out)
