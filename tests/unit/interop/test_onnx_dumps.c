@@ -7,6 +7,7 @@
 
 #include "dump_file.h"
 #include "model_fixture.h"
+#include "onnx_defaults.h"
 #include "onnx_text.h"
 #include "onnx_valid.h"
 #include "scratch.h"
@@ -415,6 +416,35 @@ static void import_without_memory(struct sl_buf *out, const char *title, const c
     open_import(out, title, text, fail_import);
 }
 
+/* Attributes that a node leaves out are those that ONNX says. */
+static void compare_defaults(const char *title, const char *text, dump_case_fn *make)
+{
+    static const char divider[] = "\n---\n";
+    const char *found = strstr(text, divider), *lines = found ? found + strlen(divider) : text;
+    struct sl_buf spelled = {0}, plain = {0}, full = {0};
+    sl_buf_append(&spelled, text, (size_t)(lines - text));
+    onnx_spell_defaults(&spelled, lines);
+    make(&plain, title, text);
+    make(&full, title, sl_buf_text(&spelled));
+    if (strcmp(sl_buf_text(&plain), sl_buf_text(&full)) != 0)
+        fail_msg("%s:\n%s%s\ninstead of\n%s", title, sl_buf_text(&spelled), sl_buf_text(&full), sl_buf_text(&plain));
+    sl_buf_deinit(&spelled);
+    sl_buf_deinit(&plain);
+    sl_buf_deinit(&full);
+}
+
+static void import_with_defaults(struct sl_buf *out, const char *title, const char *text)
+{
+    (void)out;
+    compare_defaults(title, text, dump_import);
+}
+
+static void lift_with_defaults(struct sl_buf *out, const char *title, const char *text)
+{
+    (void)out;
+    compare_defaults(title, text, dump_lift);
+}
+
 /* ---- exporting --------------------------------------------------------------------------------------------------- */
 
 static void add_export(struct sl_buf *out, const struct sl_graph *graph, const float *const *values)
@@ -533,6 +563,13 @@ static void exports(void **state)
     compare_dumps("onnx_export", dump_export);
 }
 
+static void defaults_of_attributes(void **state)
+{
+    (void)state;
+    replay_file("dumps/onnx_lift.txt", lift_with_defaults);
+    replay_file("dumps/onnx_import.txt", import_with_defaults);
+}
+
 static void without_memory(void **state)
 {
     (void)state;
@@ -545,7 +582,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(structure_of_files),   cmocka_unit_test(what_nodes_mean),
         cmocka_unit_test(imports_and_refusals), cmocka_unit_test(exports),
-        cmocka_unit_test(without_memory),
+        cmocka_unit_test(without_memory),       cmocka_unit_test(defaults_of_attributes),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
