@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 import harness
-from harness import TINY, CLASSES, expect, get_choices
+from harness import CLASSES, LANGUAGE, TABLE, TINY, expect, get_choices
 
 
 def list_commands(t):
@@ -115,6 +115,48 @@ def test_unknown_flag(t):
     t.refuse(2, 'run', 'm.yaml', '--set', 'seed').says('KEY=VALUE')
     t.refuse(2, 'check', '--', '--no-such-file').says('cannot open `--no-such-file`')
     expect(not (t.folder / 'runs').exists(), 'a refused command made a run')
+
+
+# The most arguments of each command; those that are not here take any number.
+MOST = {**dict.fromkeys(('doctor', 'backends', 'schema', 'version'), 0), 'help': 2,
+        **dict.fromkeys(('run', 'check', 'plan', 'profile', 'resume', 'eval', 'predict', 'generate', 'embed', 'export', 'import', 'quantize',
+                         'watch', 'stop', 'completion', 'data stats', 'inspect', 'config', 'explain', 'ab', 'bench', 'verify', 'conformance',
+                         'new backend', 'new model'), 1)}
+ANY = ('serve', 'runs', 'runs compare', 'runs delete')
+
+
+def test_arguments_too_many(t):
+    expect(sorted([*MOST, *ANY]) == sorted(list_commands(t)), 'a command is missing here')
+    for name, most in MOST.items():
+        if name != 'help':
+            t.refuse(2, *name.split(), *['x'] * most, 'more').says(f'unexpected argument `more`: seqlstm {name}')
+    t.refuse(2, 'help', 'runs', 'compare', 'more').says('unexpected argument `more`: seqlstm help')
+
+
+# A value that no command can follow, for each flag of a model and of backends; and what says that it was read.
+WRONG = {'--set': ('nothing=1', 'nothing'), '--config': ('none.yaml', 'none.yaml'), '--seed': ('x', 'seed'),
+         '--device': ('gpu9', 'gpu9'), '--backend': ('none', 'none'), '--plan': ('none.json', 'none.json'), '--threads': ('x', '`--threads x`')}
+USES = {'run': 'm.yaml', 'check': 'm.yaml', 'plan': 'm.yaml', 'profile': 'm.yaml --updates 1', 'resume': 'table', 'eval': 'table',
+        'predict': 'table --input train.csv', 'generate': 'letters', 'embed': 'table --input train.csv', 'export': 'table',
+        'import': 'w.safetensors --into m.yaml', 'quantize': 'table', 'data stats': 'm.yaml', 'config': 'm.yaml', 'ab': 'm.yaml --a reference --b reference', 'bench': 'm.yaml',
+        'verify': 'm.yaml'}
+
+
+def test_no_flag_is_passed_over(t):
+    """What a command offers about the model and the backends it follows: it refuses what cannot be followed."""
+    t.write('train.csv', 'a,b,y\n1,2,3\n2,3,5\n3,4,7\n')
+    t.write('text.txt', 'what is read is what is written\n' * 9)
+    t.write('m.yaml', TABLE)
+    t.write('l.yaml', LANGUAGE)
+    for model in ('m.yaml', 'l.yaml'):
+        t.run('run', model, '-q')
+    t.run('export', 'table', '--file', 'w.safetensors', '-q')
+    for name, words in USES.items():
+        offered = t.run('help', *name.split()).text
+        for flag, (value, named) in WRONG.items():
+            if f' {flag} ' in offered and (name, flag) != ('data stats', '--backend'):  # it asks no backend
+                result = t.run(*name.split(), *words.split(), flag, value, rc=None)
+                expect(result.rc in (2, 3) and named in result.err, f'{name} {flag} {value}: exit {result.rc}, {result.err}')
 
 
 def test_version(t):
