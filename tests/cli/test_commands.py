@@ -138,7 +138,8 @@ WRONG = {'--set': ('nothing=1', 'nothing'), '--config': ('none.yaml', 'none.yaml
          '--device': ('gpu9', 'gpu9'), '--backend': ('none', 'none'), '--plan': ('none.json', 'none.json'), '--threads': ('x', '`--threads x`')}
 USES = {'run': 'm.yaml', 'check': 'm.yaml', 'plan': 'm.yaml', 'profile': 'm.yaml --updates 1', 'resume': 'table', 'eval': 'table',
         'predict': 'table --input train.csv', 'generate': 'letters', 'embed': 'table --input train.csv', 'export': 'table',
-        'import': 'w.safetensors --into m.yaml', 'quantize': 'table', 'data stats': 'm.yaml', 'config': 'm.yaml', 'ab': 'm.yaml --a reference --b reference', 'bench': 'm.yaml',
+        'import': 'w.safetensors --into m.yaml', 'quantize': 'table', 'data stats': 'm.yaml', 'config': 'm.yaml',
+        'ab': 'm.yaml --a reference --b reference', 'bench': 'm.yaml',
         'verify': 'm.yaml'}
 
 

@@ -6,6 +6,8 @@
  * Invariants: (1) only the first block of the list is filled further; (2) bytes behind `used_bytes` have never been
  * handed out, so they are still the zeros of calloc; (3) a request larger than a quarter of the next block's size gets
  * a block of its own, put second, so that the rest of the first one is not lost.
+ *
+ * Under the address sanitizer what has not been handed out is poisoned, and behind each part stays a gap.
  */
 #include "base/memory/arena.h"
 
@@ -16,6 +18,17 @@
 #include "base/value/checked.h"
 #include "base/value/printable.h"
 #include "base/value/text.h"
+
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#define gap_within(left)  ((left) < 16 ? (left) : (size_t)16)
+#define hide(from, bytes) ASAN_POISON_MEMORY_REGION(from, bytes)
+#define show(from, bytes) ASAN_UNPOISON_MEMORY_REGION(from, bytes)
+#else
+#define gap_within(left)  ((size_t)0)
+#define hide(from, bytes) ((void)0)
+#define show(from, bytes) ((void)0)
+#endif
 
 #define ARENA_ALIGNMENT     16
 #define ARENA_FIRST_BYTES   ((size_t)4096)
@@ -55,6 +68,7 @@ static struct sl_arena_block *block_create(struct sl_arena *arena, size_t capaci
     if (!block)
         return NULL;
     block->capacity_bytes = capacity_bytes;
+    hide(block + 1, capacity_bytes);
     arena->total_bytes += total_bytes;
     return block;
 }
@@ -73,7 +87,8 @@ static void *block_take(struct sl_arena_block *block, size_t bytes)
     size_t offset = (size_t)(address - start);
     if (offset > block->capacity_bytes || bytes > block->capacity_bytes - offset)
         return NULL;
-    block->used_bytes = offset + bytes;
+    block->used_bytes = offset + bytes + gap_within(block->capacity_bytes - offset - bytes);
+    show((char *)(block + 1) + offset, bytes);
     return (char *)(block + 1) + offset;
 }
 

@@ -11,6 +11,15 @@
 #include "base/memory/arena.h"
 #include "oom.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+enum { APART = 32, GUARDED = 1 }; /* two parts of 16 bytes */
+#else
+#define __asan_region_is_poisoned(from, bytes) ((void)(from), (void *)NULL)
+#define __asan_address_is_poisoned(at)         1
+enum { APART = 16, GUARDED = 0 };
+#endif
+
 static void blocks_are_zeroed_aligned_and_disjoint(void **state)
 {
     (void)state;
@@ -85,9 +94,28 @@ static void large_block_does_not_waste_the_small_one(void **state)
     char *first = sl_arena_alloc(&arena, 16);
     assert_non_null(sl_arena_alloc(&arena, 100000));
     char *second = sl_arena_alloc(&arena, 16);
-    assert_ptr_equal(second, first + 16);
+    assert_ptr_equal(second, first + APART);
     assert_non_null(sl_arena_alloc(&arena, 4090)); /* neither does one that is not much smaller than a block */
-    assert_ptr_equal(sl_arena_alloc(&arena, 16), second + 16);
+    assert_ptr_equal(sl_arena_alloc(&arena, 16), second + APART);
+    sl_arena_deinit(&arena);
+}
+
+/* Behind a part, and in what is not handed out yet, however large it is. */
+static void the_sanitizer_sees_the_end_of_each_part(void **state)
+{
+    (void)state;
+    if (!GUARDED) {
+        print_message("only under the address sanitizer\n");
+        return;
+    }
+    static const size_t sizes[] = {1, 7, 8, 16, 100, 4090, 100000};
+    struct sl_arena arena = {0};
+    for (size_t k = 0; k < 2 * sizeof sizes / sizeof *sizes; k++) {
+        const size_t bytes = sizes[k % (sizeof sizes / sizeof *sizes)];
+        char *part = sl_arena_alloc(&arena, bytes);
+        assert_null(__asan_region_is_poisoned(part, bytes));
+        assert_true(__asan_address_is_poisoned(part + bytes) && __asan_address_is_poisoned(part + bytes + 15));
+    }
     sl_arena_deinit(&arena);
 }
 
@@ -132,9 +160,13 @@ static void stays_usable_when_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),   cmocka_unit_test(empty_requests_are_distinct),
-        cmocka_unit_test(sizes_that_overflow_are_refused),          cmocka_unit_test(strings_are_copied),
-        cmocka_unit_test(large_block_does_not_waste_the_small_one), cmocka_unit_test(blocks_are_at_most_a_mebibyte),
+        cmocka_unit_test(blocks_are_zeroed_aligned_and_disjoint),
+        cmocka_unit_test(empty_requests_are_distinct),
+        cmocka_unit_test(sizes_that_overflow_are_refused),
+        cmocka_unit_test(strings_are_copied),
+        cmocka_unit_test(large_block_does_not_waste_the_small_one),
+        cmocka_unit_test(the_sanitizer_sees_the_end_of_each_part),
+        cmocka_unit_test(blocks_are_at_most_a_mebibyte),
         cmocka_unit_test(stays_usable_when_memory_runs_out),
     };
     return cmocka_run_group_tests_name("arena", tests, oom_group_begin, oom_group_end);
