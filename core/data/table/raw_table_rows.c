@@ -164,14 +164,22 @@ static seqlstm_status moment_of(const struct sl_table_read *t, int64_t row, doub
     return SEQLSTM_OK;
 }
 
+/* To which group a row belongs; blanks around the value are no part of it, as those around numbers and labels. */
+static const char *get_group(const struct sl_table_read *t, int64_t i, size_t *out_bytes)
+{
+    const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], t->group);
+    const char *text = cell->text;
+    *out_bytes = cell->bytes;
+    sl_trim(&text, out_bytes);
+    return text;
+}
+
 /* Each row says to which group it belongs. */
 static seqlstm_status check_groups(const struct sl_table_read *t, struct seqlstm_error *err)
 {
+    size_t bytes;
     for (int64_t i = 0; i < t->kept; i++) {
-        const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], t->group);
-        const char *text = cell->text;
-        size_t bytes = cell->bytes;
-        sl_trim(&text, &bytes);
+        get_group(t, i, &bytes);
         if (bytes == 0)
             SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                          "%s:%lld: column `%s` is empty, and does not say to which group the row belongs",
@@ -192,8 +200,9 @@ static seqlstm_status gather_groups(struct sl_table_read *t, struct seqlstm_erro
     t->groups = calloc(n + 1, sizeof *t->groups);
     sl_intern_init(&names);
     for (int64_t i = 0; group && i < t->kept; i++) {
-        const struct sl_cell *cell = sl_table_cell(&t->table, t->order[i], t->group);
-        group[i] = sl_intern_add(&names, cell->text, cell->bytes);
+        size_t bytes;
+        const char *name = get_group(t, i, &bytes);
+        group[i] = sl_intern_add(&names, name, bytes);
     }
     place = calloc((size_t)names.count + 1, sizeof *place);
     if (!group || !order || !place || !t->groups || names.failed || (t->moments && !moments)) {

@@ -74,6 +74,12 @@ static void test_groups(void **state)
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
     data_close(&o);
+    data_write("train.csv",
+               "id,kind,x\n10,a,1\n 10,a,2\n9,b,3\n10 , a,4\n 9 ,b,5\n\" 9\",b ,6\n"); /* blanks around a value */
+    o = data_open_train(CSV("group: id, label: kind, inputs: [x]"), MODEL_CLASSIFY_VALUES, "task: classify");
+    assert_int_equal(sl_dataset_get_records(o.train), 2);
+    assert_int_equal(sl_dataset_get_length(o.train, 0), 3);
+    data_close(&o);
     data_write("train.csv", "id,kind,x\n1,a,1\n1,b,2\n");
     data_expect_failure(CSV("group: id, label: kind, inputs: [x]"), MODEL_CLASSIFY_VALUES, "task: classify",
                         SEQLSTM_CORRUPT_DATA, "train.csv:3: the label changes from \"a\" to \"b\"");
