@@ -41,6 +41,8 @@ static seqlstm_status parse_sizes(const char *field, size_t length, struct sizes
         if (letter < 'A' || letter > 'Z' || digits == 0)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT,
                          "the sizes '%.*s' of the case are not letters followed by numbers", (int)length, field);
+        if (value == 0 && letter != 'P') /* no binding has no rows; without a projection P is left out, or 0 */
+            SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the size %c of the case is 0, expected 1 or more", letter);
         s->of[letter - 'A'] = value;
     }
     return SEQLSTM_OK;
