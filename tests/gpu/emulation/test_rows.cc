@@ -240,6 +240,54 @@ static bool check_top_k()
     return good;
 }
 
+/* Of some equal ones and others below them: those that reach top_p together, and no further one, however the number
+ * that is drawn falls; of equal ones, the first. */
+static bool check_samples()
+{
+    static const struct {
+        int64_t limit;
+        float top_p;
+        int among;
+    } rows[] = {{8, 0.5f, 2}, {8, 0.25f, 1}, {8, 0.75f, 3}, {8, 0.5625f, 3}, {8, 1, 4}, {3, 1, 3}, {1, 0.5f, 1}};
+    enum { DRAWS = 64, FEATURES = 8 };
+    bool good = true;
+    for (const auto &s : rows) {
+        floats x((size_t)(DRAWS * FEATURES)), value((size_t)DRAWS);
+        std::vector<int32_t> index((size_t)DRAWS);
+        std::vector<uint64_t> ids((size_t)DRAWS);
+        for (int64_t r = 0; r < DRAWS; r++) {
+            ids[(size_t)r] = (uint64_t)r + 5;
+            for (int64_t k = 0; k < FEATURES; k++)
+                x[(size_t)(r * FEATURES + k)] =
+                    k % 2 == 1 ? 2 : -2000; /* four at odd places; the others weigh nothing */
+        }
+        cg_top_k rule = {};
+        rule.kind = SEQLSTM_KIND_TOP_K_SAMPLE;
+        rule.limit = (uint32_t)s.limit;
+        rule.features = FEATURES;
+        rule.k = 1;
+        rule.temperature = 0.5f;
+        rule.top_p = s.top_p;
+        rule.on_sequences = 1;
+        rule.stream = 3;
+        cg_axis axis = {};
+        axis.sequence_id = ids.data();
+        good = ends(cg_top_k_forward(stream, &rule, &axis, DRAWS, x.data(), index.data(), value.data())) && good;
+        const uint64_t key = cg_live_key(&rule.live, rule.stream);
+        for (int64_t r = 0; r < DRAWS; r++) {
+            const float u = seqlstm_uniform(key, 0, 0, ids[(size_t)r]);
+            const int32_t wanted = 1 + 2 * (int32_t)(u * (float)s.among);
+            if (index[(size_t)r] == wanted && fabs((double)value[(size_t)r] + log((double)s.among)) <= 1e-6)
+                continue;
+            if (good)
+                printf("# top_p %g of %d: %d with %g, expected %d with %g\n", (double)s.top_p, (int)s.limit,
+                       index[(size_t)r], (double)value[(size_t)r], wanted, -log((double)s.among));
+            good = false;
+        }
+    }
+    return good;
+}
+
 /* ---- losses ----------------------------------------------------------------------------------------------------- */
 
 struct loss_case {
@@ -382,5 +430,6 @@ int main()
                       {"layer norm", check_norm},
                       {"softmax", check_softmax},
                       {"the largest", check_top_k},
+                      {"draws among the largest", check_samples},
                       {"losses", check_losses}});
 }
