@@ -4,6 +4,7 @@
 import json
 import pathlib
 import random
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -85,6 +86,22 @@ def test_quantize(t):
     t.refuse(4, 'eval', 'r').says('a scale above 0')
     path.write_text(kept[:50])
     t.refuse(4, 'eval', 'r').says('quantization.json:')
+
+
+def test_training_goes_on(t):
+    """A run that is in int8 is trained on, and measured, as one that is not; int8 is for the weights that it had."""
+    t.write('m.yaml', FOLLOWS.replace('epochs: 12', 'epochs: 2').replace('test: {file: test.csv}', 'valid: {file: test.csv}\n  test: {file: test.csv}'))
+    write_series(t, 'train.csv')
+    write_series(t, 'test.csv')
+    t.run('run', 'm.yaml', '--out', 'plain', '-q')
+    shutil.copytree(t.folder / 'plain', t.folder / 'small')
+    t.run('quantize', 'small', *MUCH)
+    measured = []
+    for run in ('plain', 'small'):
+        t.run('resume', run, '-q', '--set', 'train.epochs=4')
+        measured.append((json.loads(t.read(f'{run}/summary.json'))['metrics'], t.read(f'{run}/final.safetensors')))
+    expect(set(measured[0][0]) == {'train', 'valid', 'test'} and measured[0] == measured[1], [m for m, _ in measured])
+    t.refuse(2, 'eval', 'small').says('small/quantization.json was made for other weights', 'run `seqlstm quantize` again, or remove it')
 
 
 def test_own_kernels(t):
