@@ -2,6 +2,7 @@
 /* What a report shows of the training data: lengths and classes that the test makes up, with bars as long as their
  * share of the largest. */
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -21,6 +22,7 @@ enum { CLASSES_MOST = 40 };
 
 static int64_t class_counts[CLASSES_MOST], classes; /* 0: there are none */
 static struct sl_vocabulary *names;
+static bool alone; /* one sequence of one step */
 
 seqlstm_status __wrap_sl_census_take_lengths(const struct sl_dataset *dataset, struct sl_lengths *out,
                                              struct seqlstm_error *err);
@@ -28,12 +30,19 @@ seqlstm_status __wrap_sl_census_count_classes(const struct sl_dataset *dataset, 
                                               int64_t *out_classes, struct seqlstm_error *err);
 const struct sl_vocabulary *__wrap_sl_data_state_find_classes(const struct sl_data_state *state);
 
-/* Eight sequences of 2 to 9 steps. */
+/* Eight sequences of 2 to 9 steps, or one. */
 seqlstm_status __wrap_sl_census_take_lengths(const struct sl_dataset *dataset, struct sl_lengths *out,
                                              struct seqlstm_error *err)
 {
     static const int32_t sorted[] = {2, 2, 4, 4, 5, 5, 5, 9};
+    static const int32_t one[] = {1};
     (void)dataset;
+    if (alone) {
+        SEQLSTM_TRY(sl_lengths_init(out, one, 1, err));
+        out->bins[0] = (struct sl_length_bin){.first = 1, .last = 1, .records = 1};
+        out->bin_count = 1;
+        return SEQLSTM_OK;
+    }
     SEQLSTM_TRY(sl_lengths_init(out, sorted, 8, err));
     out->bins[0] = (struct sl_length_bin){.first = 2, .last = 2, .records = 2};
     out->bins[1] = (struct sl_length_bin){.first = 3, .last = 5, .records = 5};
@@ -92,6 +101,12 @@ static void lengths_of_sequences(void **state)
     write_section(SL_UNIT_SEQUENCE, 2, &out);
     assert_string_equal(sl_buf_text(&out), LENGTHS);
     sl_buf_deinit(&out);
+    alone = true;
+    write_section(SL_UNIT_SEQUENCE, 2, &out); /* the longest of another split */
+    assert_non_null(strstr(sl_buf_text(&out), "<p>1 training sequence of 1 to 1 step, mean 1.0</p>"));
+    assert_non_null(strstr(sl_buf_text(&out), "<tr><td>1</td><td>1</td><td>100.0 %</td>"));
+    sl_buf_deinit(&out);
+    alone = false;
     write_section(SL_UNIT_SEQUENCE, 1, &out); /* rows of a table have no lengths, nor has a stream */
     assert_string_equal(sl_buf_text(&out), "");
     write_section(SL_UNIT_STREAM, 9, &out);
