@@ -85,7 +85,7 @@ static struct sl_beam *search_to(const struct sl_beam_rule *rule, int32_t senten
 
 static struct sl_beam *search(const struct sl_beam_rule *rule, int32_t sentences, int32_t limit, int32_t *out_rows)
 {
-    int32_t limits[8], rows_of[8], all = 0;
+    int32_t limits[8] = {0}, rows_of[8], all = 0;
     for (int32_t s = 0; s < sentences; s++)
         limits[s] = limit;
     struct sl_beam *beam = search_to(rule, sentences, limits, limit, rows_of);

@@ -198,6 +198,11 @@ static void runs_are_told_as_they_ended(void **state)
     result.train.train.items[0].value = INFINITY;
     result.train.made = 2; /* of six */
     add_run("no validation, diverged after a resume with padding", SL_PADDING_BATCH, false, &result);
+    result.train = (struct sl_train_result){.end = SL_END_UPDATES,
+                                            .progress = {.updates = 1, .epochs = 1, .tokens = 1, .seconds = 1},
+                                            .made = 1,
+                                            .train = METRICS({"loss", 0.5, NULL})};
+    add_run("one update of one step", SL_PADDING_NONE, false, &result);
     assert_false(out.failed);
     golden_expect("reports/ended_runs.txt", "== ", sl_buf_text(&out));
     sl_buf_deinit(&out);
