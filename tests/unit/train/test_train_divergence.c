@@ -116,6 +116,32 @@ static void what_is_no_number_is_never_the_best(void **state)
     }
 }
 
+/* A last epoch of which every update is skipped is a bad end, but not of a run whose best weights came before it. */
+static void the_best_weights_outlive_a_bad_epoch(void **state)
+{
+    (void)state;
+    for (int restores = 0; restores < 2; restores++) {
+        struct world *world = make_plain();
+        struct sl_train_config *train = &world->model.train;
+        train->epochs = 5;
+        train->on_divergence = SL_DIVERGENCE_SKIP;
+        train->validate.every = (struct sl_period){SL_PERIOD_EPOCHS, 1};
+        train->early_stopping = (struct sl_early_stopping){
+            .enabled = true, .monitor = "valid.loss", .patience = 50, .restore_best = restores};
+        world->exec.poison_at = 4 * 7 + 1;
+        world->exec.poison_count = 7;
+        const struct sl_train_result result = run(world);
+        assert_int_equal(result.skipped, 7);
+        assert_int_equal(result.end, restores ? SL_END_EPOCHS : SL_END_DIVERGED);
+        if (!restores)
+            assert_string_equal(result.reason,
+                                "the loss of the last epoch is not a number; 7 of 35 updates were skipped");
+        assert_int_equal(result.restored, restores);
+        assert_true(isfinite(sl_metric_values_get(&result.valid, SL_METRIC_LOSS)));
+        free(world);
+    }
+}
+
 /* Updates that were skipped are told where they are few and long ago, too. */
 static void skipped_updates_are_told(void **state)
 {
@@ -210,6 +236,7 @@ int main(void)
         cmocka_unit_test(divergence_stops),
         cmocka_unit_test(divergence_skips),
         cmocka_unit_test(what_is_no_number_is_never_the_best),
+        cmocka_unit_test(the_best_weights_outlive_a_bad_epoch),
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(skipped_updates_are_told),
         cmocka_unit_test(skipped_updates_are_made),
