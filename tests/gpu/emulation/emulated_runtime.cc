@@ -16,7 +16,8 @@
  * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
  * With SEQLSTM_EMULATED_SHARED=BYTES a block has no more shared memory than that, with SEQLSTM_EMULATED_DEVICES=N there
- * are so many devices.
+ * are so many devices. With SEQLSTM_EMULATED_MULTIPROCESSORS=N each has so many multiprocessors, with
+ * SEQLSTM_EMULATED_COOPERATIVE=0 none runs a grid whose blocks wait for each other.
  *
  * Kernels start on streams of the current device alone: that of the last call of this thread which names one.
  *
@@ -429,7 +430,8 @@ seqlstm_status gpu_runtime_open(gpu_device *devices, uint32_t *out_count, seqlst
     devices->major = 9;
     const char *multiprocessors = getenv("SEQLSTM_EMULATED_MULTIPROCESSORS");
     devices->multiprocessors = multiprocessors ? atoi(multiprocessors) : 16;
-    devices->cooperative = 1;
+    const char *cooperative = getenv("SEQLSTM_EMULATED_COOPERATIVE");
+    devices->cooperative = cooperative ? atoi(cooperative) : 1;
     devices->shared_bytes = (int32_t)get_shared();
     devices->memory_bytes = emulated_memory::get_limit();
     snprintf(devices->name, sizeof devices->name, "a GPU emulated with fibers");

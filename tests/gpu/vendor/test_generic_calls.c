@@ -5,6 +5,8 @@
  *   test_generic_calls PLUGIN.so [LIBCUBLASLT.so] */
 #include "generic_fixture.h"
 
+#include <stdlib.h>
+
 /* ---- tests ------------------------------------------------------------------------------------------------------- */
 
 static void captures_are_of_any_shape_where_nothing_depends_on_it(void **state)
@@ -220,20 +222,47 @@ static void the_largest_of_what_is_no_number_is_none(void **state)
 
 /* ---- what is refused --------------------------------------------------------------------------------------------- */
 
-/* The emulated device has 16 multiprocessors. */
+/* The emulated device has 16 multiprocessors, whose blocks form clusters and wait for each other, unless it is told. */
 static void a_layer_that_the_device_has_no_room_for_is_refused(void **state)
 {
+    enum { F32 = SEQLSTM_DTYPE_FLOAT32, BF16 = SEQLSTM_DTYPE_BFLOAT16 };
+    static const struct {
+        const char *property, *value, *variant;
+        int64_t hidden;
+        uint32_t dtype;
+        const char *refusal;
+    } rows[] = {
+        {"MULTIPROCESSORS", "16", "resident", 1000, BF16,
+         "resident: the blocks of 1000 units do not fit 16 multiprocessors"},
+        {"COOPERATIVE", "0", "resident", 100, F32, "resident: the device cannot run blocks that wait for each other"},
+        {"MULTIPROCESSORS", "3", "cluster_4", 100, F32, "cluster_4: the device runs no clusters of 4 blocks"},
+        {"MULTIPROCESSORS", "15", "cluster_16", 300, BF16, "cluster_16: the device runs no clusters of 16 blocks"},
+        {"SHARED", "101376", "cluster_16", 512, F32,
+         "cluster_16: W_h of 512 units does not fit 101376 bytes of shared memory"},
+        {"MULTIPROCESSORS", "1", "small", 100, F32,
+         "small: the device cannot run a cluster of two blocks of these kernels"}};
     (void)state;
-    for (int with_library = 0; with_library <= (cublaslt != NULL); with_library++)
-        for (uint32_t mode = INFERENCE; mode <= TRAINING; mode++) {
-            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-            struct seqlstm_instance *instance =
-                with_library ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
-            const union seqlstm_any_desc d = make_layer(mode, 1000, SEQLSTM_DTYPE_BFLOAT16);
-            assert_null(create(instance, &d, "resident", SEQLSTM_UNSUPPORTED, &err));
-            assert_string_equal(err.message, "resident: the blocks of 1000 units do not fit 16 multiprocessors");
-            table->close(instance);
-        }
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int with_library = 0; with_library <= (cublaslt != NULL); with_library++)
+            for (uint32_t mode = INFERENCE; mode <= TRAINING; mode++) {
+                struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+                char name[64];
+                const union seqlstm_any_desc d = make_layer(mode, rows[k].hidden, rows[k].dtype);
+                snprintf(name, sizeof name, "SEQLSTM_EMULATED_%s", rows[k].property);
+                setenv(name, rows[k].value, 1);
+                struct seqlstm_instance *instance =
+                    with_library ? open_with("cublaslt", cublaslt, SEQLSTM_OK, &err) : open_plain();
+                const int64_t blocks = host.memory.live_blocks;
+                assert_null(create(instance, &d, rows[k].variant, SEQLSTM_UNSUPPORTED, &err));
+                assert_string_equal(err.message, rows[k].refusal);
+                assert_int_equal(host.memory.live_blocks, blocks);
+                table->close(instance);
+                unsetenv(name);
+                instance = open_plain();
+                if (k > 0) /* the device as it is has room for the others */
+                    table->op_destroy(create(instance, &d, rows[k].variant, SEQLSTM_OK, &err));
+                table->close(instance);
+            }
 }
 
 static void a_profile_asks_for_the_library_that_is_named(void **state)
