@@ -265,6 +265,43 @@ static void parts_equal_the_whole(void **state)
     }
 }
 
+/* Memories are handed to a decoder whose plan has as many rows, and to none with one row less. */
+static void memories_must_fit_the_decoder(void **state)
+{
+    (void)state;
+    struct sl_batch *sources = make_pairs(false);
+    const int64_t rows = sources->source.axis.rows;
+    int tried = 0;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        for (int less = 0; less < 2; less++) {
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_data_facts facts = pair_facts(cases[i].one_vocabulary ? V : SOURCE_V);
+            struct world w;
+            struct part encoder, decoder;
+            char expected[80];
+            open_world(&w, data_pairs, cases[i].layers, &facts, true);
+            struct sl_envelope envelope = facts.envelope;
+            open_part(&encoder, &w, SL_PART_ENCODER, &envelope);
+            envelope.source_rows = rows - less;
+            open_part(&decoder, &w, SL_PART_DECODER, &envelope);
+            run_part(&encoder, sources);
+            const seqlstm_status status = sl_exec_hand_memories(encoder.exec, decoder.exec, &err);
+            if (less && encoder.graph->memory_count > 0) {
+                snprintf(expected, sizeof expected, "a memory of %d rows does not fit the decoder's plan", (int)rows);
+                assert_int_equal(status, SEQLSTM_INVALID_ARGUMENT);
+                assert_string_equal(err.message, expected);
+                tried++;
+            } else {
+                assert_int_equal(status, SEQLSTM_OK);
+            }
+            close_part(&decoder);
+            close_part(&encoder);
+            close_world(&w);
+        }
+    assert_true(tried > 0);
+    sl_batch_destroy(sources);
+}
+
 /* Log-probability that the whole model gives a text after a source: one record alone. */
 static double weigh_text(struct part *whole, int64_t record, const struct sl_hypothesis *text, int32_t begin,
                          int32_t end)
@@ -504,6 +541,7 @@ int main(void)
         cmocka_unit_test(gradients_of_layers_that_do_not_run),
         cmocka_unit_test(pairs_without_targets_have_no_gradients),
         cmocka_unit_test(parts_equal_the_whole),
+        cmocka_unit_test(memories_must_fit_the_decoder),
         cmocka_unit_test(decoder_weighs_as_the_whole),
         cmocka_unit_test(rows_are_real_steps),
         cmocka_unit_test(sampler_feeds_what_the_model_says),
