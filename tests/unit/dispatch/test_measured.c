@@ -119,6 +119,27 @@ static void what_is_not_timed_follows_experience(void **state)
     }
 }
 
+/* A backend that is out of the question makes no other one slow, however quick it would be: d is pinned. */
+static void what_is_left_out_is_no_measure(void **state)
+{
+    struct world w = *(struct world *)*state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    w.loaded = load("seqlstm: 1\ndata: {type: npy, train: {x: a, y: b}}\n"
+                    "model:\n  - {type: lstm, name: a, units: 3, return_sequences: true}\n"
+                    "  - {type: lstm, name: d, units: 4, return_sequences: true}\n"
+                    "  - {type: dense, name: out, units: 2}\ntrain: {loss: mse, epochs: 1}\n"
+                    "dispatch: {policy: measured, pin: {d: reference}}\n");
+    assert_non_null(w.loaded.model);
+    const struct sl_data_facts facts = w.graph->facts;
+    const struct sl_graph_request wanted = {.model = w.loaded.model, .facts = &facts, .phase = SL_PHASE_TRAIN};
+    ok(sl_graph_create(&wanted, &w.graph, &err), &err);
+    set_all();
+    set_prices(SMALL, 2000, 20, 300);
+    expect(plan_with(&w, true, 100, false), "a:a 20 m, d:r 900 m, out+loss:b 30 m");
+    sl_graph_destroy(w.graph);
+    unload(&w.loaded);
+}
+
 /* Without a batch to time with, nothing is timed, and nothing is taken from what was. */
 static void without_profiles_costs_are_estimated(void **state)
 {
@@ -235,15 +256,11 @@ static void guesses_are_about_a_mean_batch(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(the_quickest_are_chosen_and_kept),
-        TEST(what_is_known_to_be_slow_is_not_timed),
-        TEST(nothing_is_timed_where_it_must_not_be),
-        TEST(the_time_is_over),
-        TEST(what_is_not_timed_follows_experience),
-        TEST(without_profiles_costs_are_estimated),
-        TEST(the_time_is_shared),
-        TEST(only_an_interruption_ends_the_plan),
-        TEST(one_that_fails_is_not_chosen),
+        TEST(the_quickest_are_chosen_and_kept),      TEST(what_is_known_to_be_slow_is_not_timed),
+        TEST(nothing_is_timed_where_it_must_not_be), TEST(the_time_is_over),
+        TEST(what_is_not_timed_follows_experience),  TEST(what_is_left_out_is_no_measure),
+        TEST(without_profiles_costs_are_estimated),  TEST(the_time_is_shared),
+        TEST(only_an_interruption_ends_the_plan),    TEST(one_that_fails_is_not_chosen),
         TEST(guesses_are_about_a_mean_batch),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
