@@ -408,6 +408,38 @@ static void pass_on(size_t length, char *sent, char *got, size_t capacity)
     }
 }
 
+/* As it is seen on a terminal; and not before the outermost call ends, which has all of it. */
+static void what_is_passed_on_has_no_control_characters(void **state)
+{
+    (void)state;
+    for (int nested = 0; nested < 2; nested++) {
+        char came[100], rest[200];
+        struct sl_outlet outlet;
+        FILE *file = tmpfile();
+        const int kept = dup(STDERR_FILENO);
+        assert_non_null(file);
+        assert_true(kept >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+        sl_outlet_init(&outlet, NULL, true);
+        sl_outlet_begin(&outlet);
+        if (nested)
+            sl_outlet_begin(&outlet);
+        printf("\033[31mred\ttext\n");
+        sl_outlet_pass_on(&outlet, "loud");
+        if (nested)
+            assert_false(sl_outlet_end(&outlet, rest, sizeof rest));
+        assert_true(sl_outlet_end(&outlet, rest, sizeof rest));
+        sl_outlet_deinit(&outlet);
+        dup2(kept, STDERR_FILENO);
+        close(kept);
+        const ssize_t bytes = pread(fileno(file), came, sizeof came - 1, 0);
+        fclose(file);
+        came[bytes > 0 ? bytes : 0] = 0;
+        assert_string_equal(came, nested ? "" : "loud: \\x1b[31mred\\ttext\n");
+        assert_string_equal(rest, "wrote 14 bytes to stdout or stderr, and may use the host's log only: "
+                                  "\\x1b[31mred\\ttext");
+    }
+}
+
 /* Nothing is lost of lines that are as long as the buffer, or longer. */
 static void lines_of_any_length_are_passed_on(void **state)
 {
@@ -452,6 +484,7 @@ int main(void)
         cmocka_unit_test(output_of_a_crash_has_no_control_characters),
         cmocka_unit_test(what_the_host_logs_is_no_output_of_the_plugin),
         cmocka_unit_test(lines_of_any_length_are_passed_on),
+        cmocka_unit_test(what_is_passed_on_has_no_control_characters),
         cmocka_unit_test(texts_are_cleaned),
     };
     const int before = descriptors_count() + 1; /* the file in which output is kept, once and for all */
