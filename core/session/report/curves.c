@@ -104,8 +104,8 @@ void sl_report_write_curves(struct sl_buf *out, json_t *rows, int64_t best_updat
     size_t i;
     json_t *row, *names = json_object(), *value;
     const char *name;
-    json_array_foreach(rows, i, row) json_object_foreach(json_object_get(row, "metrics"), name, value)
-        json_object_set_new(names, name, json_true());
+    json_array_foreach(rows, i, row) json_object_foreach(json_object_get(row, "metrics"), name, value) out->failed =
+        json_object_set_new(names, name, json_true()) != 0 || out->failed;
     find_scale(&curves);
     sl_buf_append_text(out, "<div class=\"charts\">\n");
     json_object_foreach(names, name, value) write_metric(&curves, name);

@@ -71,11 +71,16 @@ void sl_data_section_write(const struct sl_session *session, struct sl_buf *out)
     int64_t *counts = NULL, classes = 0;
     if (!session->train_data)
         return;
-    if (session->model->data.batching.unit == SL_UNIT_SEQUENCE && session->train.graph->facts.longest > 1 &&
-        sl_census_take_lengths(session->train_data, &lengths, NULL) == SEQLSTM_OK)
+    seqlstm_status status = SEQLSTM_NOT_FOUND;
+    if (session->model->data.batching.unit == SL_UNIT_SEQUENCE && session->train.graph->facts.longest > 1)
+        status = sl_census_take_lengths(session->train_data, &lengths, NULL);
+    if (status == SEQLSTM_OK)
         write_lengths(&lengths, out);
-    if (sl_census_count_classes(session->train_data, &counts, &classes, NULL) == SEQLSTM_OK && counts)
+    out->failed = out->failed || status == SEQLSTM_NO_MEMORY;
+    status = sl_census_count_classes(session->train_data, &counts, &classes, NULL);
+    if (status == SEQLSTM_OK && counts)
         write_classes(sl_data_state_find_classes(session->state), counts, classes, out);
+    out->failed = out->failed || status == SEQLSTM_NO_MEMORY;
     free(counts);
     sl_lengths_deinit(&lengths);
 }

@@ -61,7 +61,7 @@ void sl_report_write_growing(const char *folder, struct sl_buf *out)
             write_state(&run, out);
         sl_report_write_curves(out, rows, 0);
         sl_html_end_page(out);
-        out->failed = out->failed || styles.failed;
+        out->failed = out->failed || styles.failed || rows == NULL;
         sl_buf_deinit(&styles);
         json_decref(rows);
     }

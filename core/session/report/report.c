@@ -130,7 +130,9 @@ static void write_rows(struct sl_buf *out, const struct sl_session *session, con
 static void write_config(struct sl_buf *out, const struct sl_session *session)
 {
     struct sl_buf config = {0};
-    if (sl_model_write_config(session->model, SL_CONFIG_MINIMAL, &config, NULL) == SEQLSTM_OK) {
+    const seqlstm_status status = sl_model_write_config(session->model, SL_CONFIG_MINIMAL, &config, NULL);
+    out->failed = out->failed || config.failed || status == SEQLSTM_NO_MEMORY;
+    if (status == SEQLSTM_OK) {
         sl_buf_append_text(out,
                            "<h2>Model file</h2>\n<p>What was given; <code>config.yaml</code> has the defaults, too.</p>"
                            "\n<details><summary>show</summary><pre>");
@@ -149,6 +151,7 @@ void sl_report_write(const struct sl_session *session, const struct sl_run_resul
     sl_buf_printf(&styles, "%s%s%s%s%s", sl_chart_style, sl_report_style, sl_examples_style, sl_data_section_style,
                   session->timeline ? sl_timeline_style : "");
     sl_html_begin_page(&out, sl_buf_text(&styles), "%s", session->model->name);
+    out.failed = out.failed || styles.failed || rows == NULL;
     sl_buf_deinit(&styles);
     sl_buf_append_text(&out, "<h1>");
     sl_html_append_text(&out, session->model->name);

@@ -10,6 +10,7 @@
 #include "base/value/buf.h"
 #include "exec/exec.h"
 #include "ok.h"
+#include "oom.h"
 #include "runs/metric_rows.h"
 #include "scratch.h"
 #include "session/record/session_record.h"
@@ -21,7 +22,7 @@
 
 /* ---- what the session holds -------------------------------------------------------------------------------------- */
 
-enum { CALLS = 3 };
+enum { CALLS = 3, SAID_BYTES = 512 };
 
 static struct sl_exec_captures captures;
 static const struct sl_exec_timing computed[CALLS] = {
@@ -107,32 +108,45 @@ static void add_file(const struct sl_session *session, const char *name)
 static struct sl_node nodes[CALLS] = {{.name = "first"}, {.name = "<second>"}, {.name = "third"}};
 static const char *const backends[CALLS] = {"one", "two", "one"}, *const variants[CALLS] = {"slow", "quick", "tiled"};
 
-static void add_run(const char *title, enum sl_padding padding, bool profiled, const struct sl_run_result *result)
+/* A session that has trained a model of three calls. */
+struct made {
+    struct loaded loaded;
+    struct sl_call calls[CALLS];
+    struct sl_plan plan;
+    struct sl_session session;
+};
+
+static void make_session(struct made *made, enum sl_padding padding, bool profiled)
 {
     static char timeline;
-    struct loaded m = load_clean("seqlstm: 1\nname: shown\n"
-                                 "data: {type: generator, name: adding_problem, length: 5, train: {size: 8}, "
-                                 "batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n"
-                                 "  - {type: dense, units: from_target}\ntrain: {loss: mse, epochs: 1}\n");
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_call calls[CALLS];
-    memset(calls, 0, sizeof calls);
+    memset(made, 0, sizeof *made);
+    made->loaded = load_clean("seqlstm: 1\nname: shown\n"
+                              "data: {type: generator, name: adding_problem, length: 5, train: {size: 8}, "
+                              "batch_size: 4}\nmodel:\n  - {type: lstm, units: 3}\n"
+                              "  - {type: dense, units: from_target}\ntrain: {loss: mse, epochs: 1}\n");
     for (int c = 0; c < CALLS; c++) {
-        calls[c].node = &nodes[c];
-        calls[c].backend = (struct sl_backend *)(uintptr_t)backends[c];
-        calls[c].variant = variants[c];
+        made->calls[c].node = &nodes[c];
+        made->calls[c].backend = (struct sl_backend *)(uintptr_t)backends[c];
+        made->calls[c].variant = variants[c];
     }
-    struct sl_plan plan = {.calls = calls, .call_count = CALLS};
-    struct sl_session session = {
-        .model = m.model, .folder = scratch_folder, .timeline = profiled ? (void *)&timeline : NULL};
-    m.model->data.batching.padding = padding;
-    session.train.plan = &plan;
+    made->plan = (struct sl_plan){.calls = made->calls, .call_count = CALLS};
+    made->session = (struct sl_session){
+        .model = made->loaded.model, .folder = scratch_folder, .timeline = profiled ? (void *)&timeline : NULL};
+    made->session.model->data.batching.padding = padding;
+    made->session.train.plan = &made->plan;
+}
+
+static void add_run(const char *title, enum sl_padding padding, bool profiled, const struct sl_run_result *result)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct made made;
+    make_session(&made, padding, profiled);
     sl_buf_printf(&out, "== %s\n", title);
-    ok(sl_run_folder_write_summary(&session, result, &err), &err);
-    sl_report_write(&session, result);
-    add_file(&session, "summary.json");
-    add_file(&session, "report.html");
-    unload(&m);
+    ok(sl_run_folder_write_summary(&made.session, result, &err), &err);
+    sl_report_write(&made.session, result);
+    add_file(&made.session, "summary.json");
+    add_file(&made.session, "report.html");
+    unload(&made.loaded);
 }
 
 #define METRICS(...)                                                                                                   \
@@ -209,10 +223,65 @@ static void runs_are_told_as_they_ended(void **state)
     free(examples);
 }
 
+static void note(void *context, enum sl_log_level level, const char *message)
+{
+    (void)level;
+    snprintf(context, SAID_BYTES, "%s", message);
+}
+
+/* Where memory runs out, there is no report, and that is said: none has lost a part. */
+static void a_report_is_whole_or_not_there(void **state)
+{
+    static char said[SAID_BYTES];
+    const struct sl_log log = {.write = note, .context = said, .level = SL_LOG_INFO};
+    const struct sl_run_result result = {
+        .has_test = true,
+        .seconds = 100,
+        .test = METRICS({"loss", 0.75, NULL}),
+        .train = {.progress = {.updates = 6, .epochs = 3, .tokens = 1200, .seconds = 55},
+                  .made = 6,
+                  .train = METRICS({"loss", 0.5, NULL}),
+                  .spent_seconds = 40}};
+    struct made made;
+    char path[256], *whole = NULL;
+    int failures = 0;
+    (void)state;
+    make_session(&made, SL_PADDING_NONE, true);
+    made.session.options.log = &log;
+    snprintf(path, sizeof path, "%s/report.html", scratch_folder);
+    for (int n = 0;; n++) {
+        char *text = NULL;
+        said[0] = '\0';
+        remove(path);
+        if (n > 0)
+            oom_fail_at(n);
+        sl_report_write(&made.session, &result);
+        const bool failed = oom_disarm();
+        const bool there = sl_file_exists(path);
+        if (there)
+            assert_int_equal(sl_file_read(path, 1 << 20, &text, NULL, NULL), SEQLSTM_OK);
+        if (n == 0) {
+            whole = text;
+            assert_non_null(whole);
+            continue;
+        }
+        if (there ? strcmp(text, whole) != 0 : strncmp(said, "no report.html: ", 16) != 0)
+            fail_msg("without allocation %d: %s", n, there ? "a part is lost" : said);
+        free(text);
+        failures += failed;
+        if (!failed)
+            break;
+    }
+    assert_true(failures > 50);
+    free(whole);
+    unload(&made.loaded);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_told_as_they_ended),
+        cmocka_unit_test(a_report_is_whole_or_not_there),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }

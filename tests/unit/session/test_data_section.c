@@ -23,6 +23,7 @@ enum { CLASSES_MOST = 40 };
 static int64_t class_counts[CLASSES_MOST], classes; /* 0: there are none */
 static struct sl_vocabulary *names;
 static bool alone; /* one sequence of one step */
+static seqlstm_status lengths_status, classes_status;
 
 seqlstm_status __wrap_sl_census_take_lengths(const struct sl_dataset *dataset, struct sl_lengths *out,
                                              struct seqlstm_error *err);
@@ -37,6 +38,8 @@ seqlstm_status __wrap_sl_census_take_lengths(const struct sl_dataset *dataset, s
     static const int32_t sorted[] = {2, 2, 4, 4, 5, 5, 5, 9};
     static const int32_t one[] = {1};
     (void)dataset;
+    if (lengths_status != SEQLSTM_OK)
+        return lengths_status;
     if (alone) {
         SEQLSTM_TRY(sl_lengths_init(out, one, 1, err));
         out->bins[0] = (struct sl_length_bin){.first = 1, .last = 1, .records = 1};
@@ -57,6 +60,8 @@ seqlstm_status __wrap_sl_census_count_classes(const struct sl_dataset *dataset, 
     (void)dataset, (void)err;
     *out_counts = NULL;
     *out_classes = classes;
+    if (classes_status != SEQLSTM_OK)
+        return classes_status;
     if (classes > 0) {
         *out_counts = malloc(sizeof class_counts);
         assert_non_null(*out_counts);
@@ -79,7 +84,7 @@ static void write_section(enum sl_batch_unit unit, int64_t longest, struct sl_bu
     struct sl_session session = {.model = &model, .train_data = (void *)&dataset};
     session.train.graph = &graph;
     sl_data_section_write(&session, out);
-    assert_false(out->failed);
+    assert_int_equal(out->failed, lengths_status == SEQLSTM_NO_MEMORY || classes_status == SEQLSTM_NO_MEMORY);
 }
 
 #define LENGTHS                                                                                                        \
@@ -167,6 +172,29 @@ static void balance_of_classes(void **state)
                                                                            : "<p>and 2 more classes</p>\n");
         sl_buf_deinit(&out);
     }
+}
+
+/* What cannot be read any more is left out; what there is no memory for makes the page fail. */
+static void without_lengths_or_classes(void **state)
+{
+    static const seqlstm_status rows[][2] = {{SEQLSTM_IO, SEQLSTM_OK},
+                                             {SEQLSTM_OK, SEQLSTM_IO},
+                                             {SEQLSTM_NO_MEMORY, SEQLSTM_OK},
+                                             {SEQLSTM_OK, SEQLSTM_NO_MEMORY}};
+    (void)state;
+    set_classes(2);
+    class_counts[0] = class_counts[1] = 3;
+    for (int k = 0; k < 4; k++) {
+        struct sl_buf out = {0};
+        lengths_status = rows[k][0];
+        classes_status = rows[k][1];
+        write_section(SL_UNIT_SEQUENCE, 9, &out);
+        if (!out.failed) {
+            assert_int_equal(strstr(sl_buf_text(&out), "<h2>Lengths</h2>") != NULL, lengths_status == SEQLSTM_OK);
+            assert_int_equal(strstr(sl_buf_text(&out), "<h2>Class balance</h2>") != NULL, classes_status == SEQLSTM_OK);
+        }
+        sl_buf_deinit(&out);
+    }
     sl_vocabulary_destroy(names);
 }
 
@@ -175,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lengths_of_sequences),
         cmocka_unit_test(balance_of_classes),
+        cmocka_unit_test(without_lengths_or_classes),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
