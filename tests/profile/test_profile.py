@@ -134,6 +134,7 @@ def test_other_profilers(t):
             lines = read_ranges(t, profiler)
             for name in ('update', 'forward lstm_1', 'backward lstm_1', 'wait for data', 'checkpoint'):
                 expect(f'+{name}' in lines, f'{profiler}: {name}: {sorted(set(lines))}')
+    expect(sorted(read_ranges(t, 'nvtx')) == sorted(read_ranges(t, 'itt')), 'one profiler sees less than the other')
     t.run('run', 'tiny.yaml', '--threads', '1', '--out', 'none',
           env={'NVTX_INJECTION64_PATH': '/nowhere.so', 'INTEL_LIBITTNOTIFY64': '/nowhere.so'})
     for name in ('nvtx', 'names'):
