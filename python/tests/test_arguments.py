@@ -132,6 +132,18 @@ class Refused(unittest.TestCase):
         self.check(lambda: run.export('a\0b'), 'path', 'a NUL character', 'leave it out')
         self.check_type(lambda: seqlstm.from_keras(3), 'the model is a int, expected a model of Keras')
 
+    def test_each_option_is_blamed_by_its_name(self):
+        opened = run.folder
+        for name, wrap in (('backend', lambda value: value), ('folder', lambda value: value), ('backend_folders', lambda value: ['d', value])):
+            for call in (train, lambda **given: seqlstm.plan(make_model(), data={'train': (x, y)}, **given),
+                         lambda **given: seqlstm.open(opened, **given)):
+                if name == 'folder' and call is not train:
+                    continue
+                self.check_type(lambda call=call: call(**{name: wrap(3)}), f'^{name} is a int, expected a path')
+                self.check(lambda call=call: call(**{name: wrap('a\0b')}), name, f'{name} contains a NUL character', 'leave it out')
+                self.check(lambda call=call: call(**{name: wrap('\ud800')}), name, f'{name} is no text', 'leave out half')
+        self.check(lambda: train(threads=2 ** 31), 'threads', f'threads is {2 ** 31}', 'below')
+
     def test_a_missing_file_is_the_place(self):
         with self.assertRaises(seqlstm.NotFoundError) as caught:
             seqlstm.train('nowhere.yaml')

@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -193,6 +194,39 @@ static void test_text(void **state)
           MODEL_LM, "task: language_model");
 }
 
+/* A token that is longer than those before it, and than the heap: what cannot grow is not written to. */
+static void test_a_long_token(void **state)
+{
+    enum { BYTES = 1 << 20 };
+    char *text = malloc(BYTES + 20);
+    (void)state;
+    mallopt(M_MMAP_THRESHOLD, 128 << 10); /* long texts lie elsewhere */
+    assert_non_null(text);
+    strcpy(text, "1 A\n2 ");
+    memset(text + 6, 'B', BYTES);
+    strcpy(text + 6 + BYTES, " C\n");
+    data_write("long.txt", text);
+    free(text);
+    struct sl_model *model =
+        data_model("type: lines, train: {file: long.txt}, label: first, tokenizer: {type: whitespace, "
+                   "lowercase: true}, batch_size: 2",
+                   MODEL_CLASSIFY, "task: classify");
+    for (int n = 1;; n++) {
+        struct sl_dataset *train = NULL;
+        struct sl_data_state *learned = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        oom_fail_at(n);
+        const seqlstm_status status = sl_dataset_open_train(model, &train, &learned, &err);
+        const bool fails = oom_disarm();
+        assert_int_equal(status, fails ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        sl_dataset_close(train);
+        sl_data_state_destroy(learned);
+        if (!fails)
+            break;
+    }
+    sl_model_destroy(model);
+}
+
 static void test_tables(void **state)
 {
     (void)state;
@@ -333,6 +367,7 @@ static void test_pairs(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_long_token), /* while the heap is small */
         cmocka_unit_test(test_text),           cmocka_unit_test(test_tables),
         cmocka_unit_test(test_generators),     cmocka_unit_test(test_npy),
         cmocka_unit_test(test_pairs),          cmocka_unit_test(test_inputs),

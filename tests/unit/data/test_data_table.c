@@ -360,6 +360,29 @@ static void test_columns(void **state)
                         "two columns are called `a`");
 }
 
+/* Names of any length: the message shows of each what it has room for, and nothing of the next one. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    char longest[80], text[300], data[300], expected[400];
+    memset(longest, 'n', sizeof longest);
+    for (int bytes = 58; bytes <= 70; bytes++) {
+        snprintf(text, sizeof text, "%.*s,second,%.*s\n1,2,3\n", bytes, longest, bytes + 1, longest);
+        data_write("train.csv", text);
+        snprintf(data, sizeof data, CSV("inputs: [first], targets: [second]"));
+        snprintf(expected, sizeof expected,
+                 "train.csv:1: there is no column `first` (`inputs`); the columns are %.*s, second, %.*s",
+                 bytes < 63 ? bytes : 63, longest, bytes + 1 < 63 ? bytes + 1 : 63, longest);
+        struct sl_model *model = data_model(data, MODEL_DENSE, MSE);
+        struct sl_dataset *dataset = NULL;
+        struct sl_data_state *none = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_dataset_open_train(model, &dataset, &none, &err), SEQLSTM_INVALID_CONFIG);
+        assert_string_equal(strstr(err.message, "train.csv"), expected);
+        sl_model_destroy(model);
+    }
+}
+
 static void test_text_column(void **state)
 {
     (void)state;
@@ -419,6 +442,7 @@ int main(void)
         cmocka_unit_test(test_time),
         cmocka_unit_test(test_columns),
         cmocka_unit_test(test_text_column),
+        cmocka_unit_test(test_long_names),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

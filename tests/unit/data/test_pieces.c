@@ -240,6 +240,38 @@ static void test_files_of_both_sides(void **state)
     data_close(&o);
 }
 
+/* Each side has a tokenizer of its own, and its pieces come back with the state. */
+static void test_states_of_both_sides(void **state)
+{
+    (void)state;
+    static const char *const ways[] = {"{type: whitespace, specials: [unk, bos, eos]}",
+                                       "{type: char, specials: [unk, bos, eos]}",
+                                       "{type: sentencepiece, vocab_size: 14, method: bpe, specials: [unk, bos, eos]}"};
+    if (is_absent())
+        return;
+    data_write("a", "tap pat\njog log\nemu\n");
+    data_write("b", "emu\ntap tap\njog jog\n");
+    for (int k = 0; k < 9; k++) {
+        char data[400];
+        struct sl_buf text = {0}, again = {0};
+        struct sl_data_state *read = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        snprintf(data, sizeof data,
+                 "type: lines, train: {source: a, target: b}, batch_size: 2, source_tokenizer: %s, tokenizer: %s",
+                 ways[k / 3], ways[k % 3]);
+        struct data_open o = data_open_train(data, MODEL_PAIRS, PAIRS);
+        assert_int_equal(sl_data_state_write(o.state, &text, NULL), SEQLSTM_OK);
+        if (sl_data_state_read("s", text.data, text.length_bytes, &read, &err) != SEQLSTM_OK)
+            fail_msg("%s: %s", data, err.message);
+        assert_int_equal(sl_data_state_write(read, &again, NULL), SEQLSTM_OK);
+        assert_string_equal(sl_buf_text(&again), sl_buf_text(&text));
+        sl_buf_deinit(&text);
+        sl_buf_deinit(&again);
+        sl_data_state_destroy(read);
+        data_close(&o);
+    }
+}
+
 /* One model that is learned from both sides cuts both, of the training data and of an input. */
 static void test_both_sides_share_a_model(void **state)
 {
@@ -357,7 +389,7 @@ int main(void)
         cmocka_unit_test(test_long_lines_are_learned_from), cmocka_unit_test(test_pieces_are_counted),
         cmocka_unit_test(test_pieces_in_a_state),           cmocka_unit_test(test_what_is_no_model),
         cmocka_unit_test(test_files_of_both_sides),         cmocka_unit_test(test_both_sides_share_a_model),
-        cmocka_unit_test(test_models_leave_no_memory),
+        cmocka_unit_test(test_models_leave_no_memory),      cmocka_unit_test(test_states_of_both_sides),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }

@@ -50,6 +50,58 @@ static void test_keras_defaults(void **state)
     unload(&l);
 }
 
+/* Seconds, or whole months, or numbers of the column. */
+static void test_steps_of_time(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        double step; /* 0: refused */
+        enum sl_step_unit unit;
+    } cases[] = {{"30s", 30, SL_STEP_SECONDS},
+                 {"0.5s", 0.5, SL_STEP_SECONDS},
+                 {"10m", 600, SL_STEP_SECONDS},
+                 {"1.5m", 90, SL_STEP_SECONDS},
+                 {"2h", 7200, SL_STEP_SECONDS},
+                 {"1d", 86400, SL_STEP_SECONDS},
+                 {"0.25d", 21600, SL_STEP_SECONDS},
+                 {"1mo", 1, SL_STEP_MONTHS},
+                 {"3mo", 3, SL_STEP_MONTHS},
+                 {"1y", 12, SL_STEP_MONTHS},
+                 {"0.5y", 6, SL_STEP_MONTHS},
+                 {"1.25y", 15, SL_STEP_MONTHS},
+                 {"7", 7, SL_STEP_NUMBER},
+                 {"0.5", 0.5, SL_STEP_NUMBER},
+                 {"0.5mo", 0, 0},
+                 {"1.1y", 0, 0},
+                 {"0s", 0, 0},
+                 {"1w", 0, 0},
+                 {"h", 0, 0},
+                 {"1 h", 0, 0},
+                 {"-1h", 0, 0},
+                 {"1hh", 0, 0},
+                 {"1.2.3s", 0, 0},
+                 {"1M", 0, 0}};
+    for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
+        char text[400], message[100];
+        snprintf(text, sizeof text,
+                 HEAD
+                 "data: {train: {type: csv, file: x, inputs: [a], targets: [b], time: {column: t, step: %s}}}\nmodel:\n"
+                 "  - {type: dense, units: 4}\n" DENSE TRAIN,
+                 cases[k].text);
+        snprintf(message, sizeof message, "`step` does not take the period `%s`", cases[k].text);
+        if (cases[k].step == 0) {
+            assert_refused(text, message);
+            continue;
+        }
+        struct loaded l = load_clean(text);
+        const struct sl_time *time = &l.model->data.splits[SL_SPLIT_TRAIN].time;
+        if (time->step != cases[k].step || time->step_unit != cases[k].unit)
+            fail_msg("%s: %g of unit %d", cases[k].text, time->step, (int)time->step_unit);
+        unload(&l);
+    }
+}
+
 static void test_init_sets(void **state)
 {
     (void)state;
@@ -497,6 +549,7 @@ int main(void)
         cmocka_unit_test(test_byte_order_mark),
         cmocka_unit_test(test_keras_defaults),
         cmocka_unit_test(test_init_sets),
+        cmocka_unit_test(test_steps_of_time),
         cmocka_unit_test(test_activations_by_direction),
         cmocka_unit_test(test_splits_inherit),
         cmocka_unit_test(test_tokenizer_defaults),
