@@ -181,7 +181,7 @@ static void ask_once(struct server *server, int way)
 /* Requests that are over take no memory, nor do servers that could not begin. */
 static void nothing_is_kept(void **state)
 {
-    enum { REQUESTS = 400, KEPT_BYTES = 4 * REQUESTS };
+    enum { REQUESTS = 400, KEPT_BYTES = 8 * REQUESTS };
     struct server server;
     size_t kept[2];
     (void)state;
