@@ -21,6 +21,7 @@ struct row {
     int64_t hidden, width; /* of a recurrent layer, or of a dense one */
     int rounds;
     uint32_t dtype; /* of products */
+    int64_t rows;   /* of a dense layer; 0: those of the axis */
 };
 
 /* Of CUDA, or of cuBLASLt: as emulated_device.h and fake_cublaslt.c say. */
@@ -95,10 +96,12 @@ static void make_slots(struct life *l, const union seqlstm_any_desc *d)
     }
 }
 
-static seqlstm_status run_step(struct life *l, const union seqlstm_any_desc *d, const char *variant, int step,
+static seqlstm_status run_step(struct life *l, const union seqlstm_any_desc *d, const struct row *row, int step,
                                struct seqlstm_error *err)
 {
-    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 5, .rows_in = 5, .axis = &axis, .t1 = 2};
+    const int64_t rows = row->rows > 0 ? row->rows : axis.rows;
+    const struct seqlstm_bind bind = {
+        .struct_size = sizeof bind, .rows = rows, .rows_in = rows, .axis = &axis, .t1 = 2};
     const struct seqlstm_step block = {.struct_size = sizeof block};
     const struct seqlstm_forward forward = {.struct_size = sizeof forward,
                                             .slot_count = SLOTS,
@@ -119,7 +122,7 @@ static seqlstm_status run_step(struct life *l, const union seqlstm_any_desc *d, 
                                               .step = &block};
     switch (step) {
     case CREATE:
-        return table->op_create(l->instance, l->device, &d->head, variant, &l->op, err);
+        return table->op_create(l->instance, l->device, &d->head, row->variant, &l->op, err);
     case BIND:
         return table->op_bind(l->op, &l->queue, &bind, &l->binding, err);
     case PACK:
@@ -214,14 +217,14 @@ static bool live(const struct source *source, const struct row *row, const union
     const int last = CALLS + 2 * row->rounds;
     for (int k = 0; k <= last; k++) {
         const int step = k < last ? k : WAIT;
-        const seqlstm_status status = run_step(&l, d, row->variant, step, &err);
+        const seqlstm_status status = run_step(&l, d, row, step, &err);
         if (status != SEQLSTM_OK) {
             if (!source->disarm() || failed || !is_expected(status, &err) || (step == CREATE && l.op != NULL) ||
                 (step == BIND && l.binding != NULL))
                 fail_msg("%s, call %d: step %d gives %d, `%s`", row->variant, n, step, (int)status, err.message);
             failed = true;
             err = (struct seqlstm_error)SEQLSTM_ERROR_INIT;
-            if (run_step(&l, d, row->variant, step, &err) != SEQLSTM_OK)
+            if (run_step(&l, d, row, step, &err) != SEQLSTM_OK)
                 fail_msg("%s, call %d: step %d is repeated: %s", row->variant, n, step, err.message);
         }
         if (step == CREATE)
@@ -244,9 +247,11 @@ static bool live(const struct source *source, const struct row *row, const union
 }
 
 enum { F32 = SEQLSTM_DTYPE_FLOAT32, BF16 = SEQLSTM_DTYPE_BFLOAT16 };
-static const struct row rows[] = {
-    {"kernels", 0, 32, 1, F32},   {"cublaslt", 0, 32, 1, F32},  {"f16x3", 0, 160, 1, F32},  {"small", 8, 0, 2, F32},
-    {"step_graph", 8, 0, 2, F32}, {"cluster_4", 66, 0, 1, F32}, {"resident", 66, 0, 1, F32}};
+/* With forty rows, the depth of a gradient of weights has parts. */
+static const struct row rows[] = {{"kernels", 0, 32, 1, F32, 40},  {"cublaslt", 0, 32, 1, F32, 5},
+                                  {"f16x3", 0, 160, 1, F32, 5},    {"f16x3", 0, 32, 1, F32, 40},
+                                  {"small", 8, 0, 2, F32, 0},      {"step_graph", 8, 0, 2, F32, 0},
+                                  {"cluster_4", 66, 0, 1, F32, 0}, {"resident", 66, 0, 1, F32, 0}};
 
 static bool exists(const struct row *row)
 {
@@ -315,10 +320,10 @@ static void find_library(struct source *out)
 /* A layer with steps goes on without a library that does not start, and a dense layer in 16 bits tries it again. */
 static void what_fails_in_the_library_says_so_and_leaves_nothing(void **state)
 {
-    static const struct row of_library[] = {{"cublaslt", 0, 32, 1, F32},
-                                            {"cublaslt", 0, 32, 1, BF16},
-                                            {"step_graph", 8, 0, 2, F32},
-                                            {"step_graph", 16, 0, 1, BF16}};
+    static const struct row of_library[] = {{"cublaslt", 0, 32, 1, F32, 5},
+                                            {"cublaslt", 0, 32, 1, BF16, 5},
+                                            {"step_graph", 8, 0, 2, F32, 0},
+                                            {"step_graph", 16, 0, 1, BF16, 0}};
     struct source library;
     (void)state;
     if (cublaslt == NULL) {
@@ -366,7 +371,7 @@ static void devices_take_turns(void **state)
         for (int k = 0; k <= last; k++)
             for (int device = 1; device >= 0; device--) {
                 struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-                if (run_step(&lives[device], &d, rows[r].variant, k < last ? k : WAIT, &err) != SEQLSTM_OK)
+                if (run_step(&lives[device], &d, &rows[r], k < last ? k : WAIT, &err) != SEQLSTM_OK)
                     fail_msg("%s, device %d, step %d: %s", rows[r].variant, device, k, err.message);
                 if (k == CREATE)
                     make_spaces(&lives[device]);
