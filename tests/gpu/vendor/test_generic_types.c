@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The number types of the products of cuda-generic on the emulated device: with its own kernels and with cuBLASLt, in
- * both passes.
+ * both passes; and infinities, which concern only what they are multiplied with.
  *
  *   test_generic_types PLUGIN.so [LIBCUBLASLT.so] */
 #include "generic_fixture.h"
 
-enum { FORWARD, INPUTS, WEIGHTS, RECURRENT_WEIGHTS, RESULTS, SLOT_BYTES = 32 * 32 * sizeof(float) };
+enum { FORWARD, INPUTS, WEIGHTS, RECURRENT_WEIGHTS, RESULTS, MOST = 130, SLOT_BYTES = 4 * MOST * MOST * sizeof(float) };
 
 /* A layer with its slots on the device. */
 struct placed {
@@ -50,7 +50,11 @@ static void open_placed(struct placed *p, const union seqlstm_any_desc *d, const
     for (int k = 0; k < 3; k++)
         p->spaces[k] = place(p, bytes[k]);
     for (int k = 0; k < PLACED_SLOTS; k++) {
-        const bool state = k >= SEQLSTM_SLOT_RECURRENT_STATES && k < SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, 0);
+        const bool initial =
+            k == SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_H0) ||
+            (k == SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_C0) && d->recurrent.cell == SEQLSTM_CELL_LSTM);
+        const bool state = k >= SEQLSTM_SLOT_RECURRENT_STATES && k < SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, 0) &&
+                           !(initial && (d->recurrent.options & SEQLSTM_BIT_RECURRENT_INITIAL_STATE));
         if (d->head.op == SEQLSTM_OP_RECURRENT ? state || k >= SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_BIAS)
                                                : k >= SEQLSTM_SLOT_DENSE_BIAS)
             continue; /* absent */
@@ -73,7 +77,7 @@ static void close_placed(struct placed *p)
     table->close(p->instance);
 }
 
-static void run_both(struct placed *p, const char *name)
+static void run(struct placed *p, const char *name, bool back)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     const struct seqlstm_step step = {.struct_size = sizeof step};
@@ -94,7 +98,7 @@ static void run_both(struct placed *p, const char *name)
                                               .packed = p->spaces[2],
                                               .step = &step};
     if (table->forward(p->binding, &p->queue, &forward, &err) != SEQLSTM_OK ||
-        table->backward(p->binding, &p->queue, &backward, &err) != SEQLSTM_OK)
+        (back && table->backward(p->binding, &p->queue, &backward, &err) != SEQLSTM_OK))
         fail_msg("%s: %s", name, err.message);
 }
 
@@ -149,7 +153,7 @@ static void check_products(const char *variant, uint32_t dtype, int width, bool 
     move(&p, SEQLSTM_COPY_TO_DEVICE, p.slots[at_w], unit, all);
     move(&p, SEQLSTM_COPY_TO_DEVICE, p.grads[at_y], row, w);
     move(&p, SEQLSTM_COPY_TO_DEVICE, (float *)p.grads[at_y] + NEXT * w, row, w);
-    run_both(&p, variant);
+    run(&p, variant, true);
     move(&p, SEQLSTM_COPY_TO_HOST, got[FORWARD], p.slots[at_y], w);
     move(&p, SEQLSTM_COPY_TO_HOST, got[INPUTS], (float *)p.grads[0] + NEXT * w, w);
     move(&p, SEQLSTM_COPY_TO_HOST, got[WEIGHTS], p.grads[at_w], all);
@@ -182,10 +186,75 @@ static void products_round_their_operands_as_the_type_says(void **state)
                     check_products(rows[k].variant, dtype, width, rows[k].recurrent);
 }
 
+/* ---- infinities -------------------------------------------------------------------------------------------------- */
+
+enum { ROWS = 5, SEQUENCES = 3 };
+enum where { NOWHERE, IN_WEIGHTS, IN_STATE };
+
+/* The output of an LSTM whose weights and states are small, but for an infinity: in the row of W_h of the input gate of
+ * unit 1, or in the h of the second sequence before the first step. */
+static void run_layer(const char *variant, int64_t hidden, uint32_t dtype, enum where where, float y[ROWS * MOST])
+{
+    static float values[4 * MOST * MOST];
+    union seqlstm_any_desc d = make_layer(TRAINING, hidden, dtype);
+    struct placed p;
+    d.recurrent.options |= SEQLSTM_BIT_RECURRENT_INITIAL_STATE;
+    open_placed(&p, &d, variant);
+    const int slots[] = {SEQLSTM_SLOT_RECURRENT_X, SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_H0),
+                         SEQLSTM_SLOT_RECURRENT_STATE(0, SEQLSTM_STATE_C0),
+                         SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_X),
+                         SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, SEQLSTM_PARAM_W_H)};
+    const int64_t counts[] = {ROWS * d.recurrent.input, SEQUENCES * hidden, SEQUENCES * hidden,
+                              4 * hidden * d.recurrent.input, 4 * hidden * hidden};
+    for (int k = 0; k < 5; k++) {
+        for (int64_t e = 0; e < counts[k]; e++)
+            values[e] = (float)((e * 37 + k * 11) % 101 + 1) / 512; /* none is 0 */
+        if ((k == 4 && where == IN_WEIGHTS) || (k == 1 && where == IN_STATE))
+            values[hidden + 5] = INFINITY;
+        move(&p, SEQLSTM_COPY_TO_DEVICE, p.slots[slots[k]], values, (size_t)counts[k]);
+    }
+    run(&p, variant, false);
+    move(&p, SEQLSTM_COPY_TO_HOST, y, p.slots[SEQLSTM_SLOT_RECURRENT_Y], (size_t)(ROWS * hidden));
+    close_placed(&p);
+}
+
+/* Variants that give weights and states a scale do not take it from an infinity. */
+static void an_infinity_concerns_its_unit_or_its_sequence(void **state)
+{
+    static const struct {
+        const char *variant;
+        int64_t hidden;
+    } rows[] = {{"small", 20},     {"small", 70},       {"step_graph", 20}, {"cluster_4", 70},
+                {"cluster_8", 70}, {"cluster_16", 130}, {"resident", 70}};
+    static float plain[ROWS * MOST], got[ROWS * MOST];
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+        for (int narrow = 0; narrow < 2; narrow++) {
+            const uint32_t dtype = narrow ? SEQLSTM_DTYPE_FLOAT16 : SEQLSTM_DTYPE_FLOAT32;
+            const int64_t n = rows[k].hidden;
+            run_layer(rows[k].variant, n, dtype, NOWHERE, plain);
+            for (int where = IN_WEIGHTS; where <= IN_STATE; where++) {
+                run_layer(rows[k].variant, n, dtype, (enum where)where, got);
+                for (int64_t e = 0; e < ROWS * n; e++) {
+                    const bool second_step = e / n >= SEQUENCES;
+                    const bool concerned = where == IN_WEIGHTS ? second_step || e % n == 1 : e / n % SEQUENCES == 1;
+                    if (!concerned && !(fabsf(got[e] - plain[e]) <= 1e-6f))
+                        fail_msg("%s, %d units, dtype %u, %s: y[%d, %d] is %g, without an infinity %g", rows[k].variant,
+                                 (int)n, dtype, where == IN_WEIGHTS ? "W_h" : "h", (int)(e / n), (int)(e % n),
+                                 (double)got[e], (double)plain[e]);
+                    if (where == IN_WEIGHTS && e / n < SEQUENCES && e % n == 1 && !(got[e] > plain[e]))
+                        fail_msg("%s, %d units, dtype %u: y[%d, 1] is %g, without an open gate %g", rows[k].variant,
+                                 (int)n, dtype, (int)(e / n), (double)got[e], (double)plain[e]);
+                }
+            }
+        }
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(products_round_their_operands_as_the_type_says),
+        cmocka_unit_test(an_infinity_concerns_its_unit_or_its_sequence),
     };
     return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }
