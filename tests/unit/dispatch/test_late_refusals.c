@@ -29,6 +29,16 @@ static int64_t get_width(const struct seqlstm_desc *desc)
                                             : MOST;
 }
 
+static int asked, fails_at; /* questions whether it supports an operation; the one that fails, 0: none */
+
+static seqlstm_status picky_supports(const char *device_class, const struct seqlstm_desc *desc,
+                                     struct seqlstm_answer *out_answer, struct seqlstm_error *err)
+{
+    if (++asked == fails_at)
+        SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "the card fell off");
+    return inner->supports(device_class, desc, out_answer, err);
+}
+
 static seqlstm_status picky_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                                    const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
@@ -50,6 +60,7 @@ static const struct seqlstm_backend *query(uint32_t host_minor)
     inner = seqlstm_reference_query_v0(host_minor);
     table = *inner;
     table.id = "picky";
+    table.supports = picky_supports;
     table.op_create = picky_create;
     table.op_destroy = picky_destroy;
     return &table;
@@ -88,7 +99,7 @@ static void open_world(struct world *w, const char *policy)
     ok(sl_graph_create(&wanted, &w->graph, &err), &err);
     memset(refused, 0, sizeof refused);
     answer = SEQLSTM_UNSUPPORTED;
-    created = destroyed = 0;
+    created = destroyed = asked = fails_at = 0;
 }
 
 static void close_world(struct world *w)
@@ -181,12 +192,35 @@ static void where_no_other_runs_it(void **state)
     close_world(&w);
 }
 
+/* Whichever operation it is asked about. */
+static void a_question_that_fails_ends_the_plan(void **state)
+{
+    (void)state;
+    bool whole = false;
+    for (int n = 1; !whole; n++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_plan *plan = NULL;
+        struct world w;
+        open_world(&w, "order");
+        fails_at = n;
+        const seqlstm_status status = make(&w, &plan, &err);
+        whole = asked < n;
+        assert_int_equal(status, whole ? SEQLSTM_OK : SEQLSTM_INTERNAL);
+        if (!whole)
+            assert_non_null(strstr(err.message, "backend picky failed (status "));
+        assert_true(!whole || n > CALLS);
+        sl_plan_destroy(plan);
+        close_world(&w);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_backend_runs_what_is_refused_late),
         cmocka_unit_test(a_failure_is_no_refusal),
         cmocka_unit_test(where_no_other_runs_it),
+        cmocka_unit_test(a_question_that_fails_ends_the_plan),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -58,13 +59,14 @@ static void the_process_is_counted_once(void **state)
 /* ---- what backends say ------------------------------------------------------------------------------------------- */
 
 static uint64_t said;
+static seqlstm_status failure; /* of what it says */
 
 static seqlstm_status say(const struct seqlstm_op *op, const struct seqlstm_axis *const *batches, uint32_t batch_count,
                           uint32_t bound_count, uint64_t *out_bytes, struct seqlstm_error *err)
 {
-    (void)op, (void)batches, (void)batch_count, (void)bound_count, (void)err;
+    (void)op, (void)batches, (void)batch_count, (void)bound_count;
     *out_bytes = said;
-    return SEQLSTM_OK;
+    return failure ? seqlstm_error_set(err, failure, "p.c", 1, "the card fell off") : SEQLSTM_OK;
 }
 
 static struct seqlstm_footprint extension;
@@ -93,6 +95,11 @@ static void own_memory_has_a_limit(void **state)
     assert_int_equal(sl_footprint_ask_own(&footprint, NULL, 0, 0, &got, &err), SEQLSTM_INTERNAL);
     assert_string_equal(err.message, "the backend greedy is faulty: its own_bytes returned 70368744177667 bytes, more "
                                      "than any machine has");
+    said = 5;
+    failure = SEQLSTM_DEVICE;
+    assert_int_equal(sl_footprint_ask_own(&footprint, NULL, 0, 0, &got, &err), SEQLSTM_DEVICE);
+    assert_non_null(strstr(err.message, "the card fell off"));
+    failure = SEQLSTM_OK;
     extension.struct_size = offsetof(struct seqlstm_footprint, own_bytes); /* an older table */
     ok(sl_footprint_ask_own(&footprint, NULL, 0, 0, &got, &err), &err);
     assert_int_equal(got, 0);
