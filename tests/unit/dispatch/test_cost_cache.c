@@ -541,6 +541,37 @@ static void a_locked_file_is_not_waited_for_long(void **state)
     sl_cost_cache_close(cache);
 }
 
+/* The folder is made when there is something to keep; where that fails, it is named. */
+static void a_folder_that_cannot_be_made_is_named(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_cost_cache *cache = NULL;
+    char below[320], expected[400];
+    assert_int_equal(sl_file_write(path, "", 0, NULL), SEQLSTM_OK);
+    snprintf(below, sizeof below, "%s/below", path);
+    assert_int_equal(sl_cost_cache_open(below, &cache, &err), SEQLSTM_OK);
+    assert_int_equal(sl_cost_cache_save(cache, &err), SEQLSTM_OK); /* nothing */
+    add(cache, 1);
+    snprintf(expected, sizeof expected, "cannot make the folder `%s`: Not a directory", path);
+    for (int again = 0; again < 2; again++) {
+        assert_int_equal(sl_cost_cache_save(cache, &err), SEQLSTM_NOT_FOUND);
+        assert_string_equal(err.message, expected);
+        assert_true(holds(cache, 1));
+    }
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(sl_cost_cache_save(cache, &err), SEQLSTM_OK); /* now there is room for it */
+    sl_cost_cache_close(cache);
+    assert_int_equal(sl_cost_cache_open(below, &cache, &err), SEQLSTM_OK);
+    assert_true(holds(cache, 1));
+    sl_cost_cache_close(cache);
+    for (int k = 0; k < 2; k++) {
+        snprintf(expected, sizeof expected, "%s/costs%s", below, k ? ".lock" : "");
+        assert_int_equal(unlink(expected), 0);
+    }
+    assert_true(rmdir(below) == 0 && rmdir(path) == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -557,6 +588,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(lines_are_as_before, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(large_files_lose_what_is_old, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(a_locked_file_is_not_waited_for_long, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(a_folder_that_cannot_be_made_is_named, make_folder, remove_folder),
         cmocka_unit_test(the_users_folder),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
