@@ -564,6 +564,13 @@ static void a_stage_does_not_run_on_a_card(void **state)
         assert_null(exec);
         assert_true(blocks == before[0] && streams == before[1] && events == before[2]);
     }
+    const struct sl_exec_update update = {.count = 1, .learning_rate = 0.1}; /* nor does its update */
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    bool owned[16] = {true};
+    double squares[16];
+    assert_in_range(w.params->view_count, 1, 16);
+    assert_int_equal(sl_exec_begin_owned(w.exec, &update, owned, squares, &err), SEQLSTM_UNSUPPORTED);
+    assert_string_equal(err.message, "the update runs on a device, and pieces run on the processor only");
     close_world(&w);
     world_query = seqlstm_reference_query_v0;
 }
