@@ -13,21 +13,21 @@
 #include "base/value/buf.h"
 #include "compare/sample/backend_spec.h"
 #include "ok.h"
+#include "oom.h"
 
 static struct sl_arena arena;
 
 static int setup(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     sl_arena_init(&arena);
     return chdir("/");
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     sl_arena_deinit(&arena);
-    return 0;
+    return oom_group_end(state);
 }
 
 static void test_what_is_read(void **state)

@@ -7,6 +7,7 @@
  * shows defaults, too. What comes out follows, with `|` before each line. */
 #include "golden.h"
 #include "model_fixture.h"
+#include "oom.h"
 #include "temporary.h"
 
 #include <unistd.h>
@@ -25,7 +26,7 @@ static char folder[TEMPORARY_BYTES];
 
 static int make_folder(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     if (mkdtemp(temporary_template(folder, "loads")) == NULL || chdir(folder) != 0)
         return -1;
     return system("mkdir -p sub");
@@ -33,10 +34,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     char command[TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
+    return oom_group_end(state) != 0 || chdir("/") != 0 || system(command) != 0;
 }
 
 /* Each line with a mark before it, without the folder of the test, and with one blank before an origin: how many there

@@ -2,6 +2,7 @@
 /* Several files and flags into one model: overlays, includes, --set, variables in paths, and what the
  * messages then call the place. */
 #include "model_fixture.h"
+#include "oom.h"
 #include "temporary.h"
 
 #include <stdio.h>
@@ -22,7 +23,7 @@ static char folder[TEMPORARY_BYTES];
 
 static int make_folder(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     char path[TEMPORARY_BYTES + 8];
     if (mkdtemp(temporary_template(folder, "overlay")) == NULL || chdir(folder) != 0)
         return -1;
@@ -32,10 +33,9 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-    (void)state;
     char command[TEMPORARY_BYTES + 32];
     snprintf(command, sizeof command, "rm -rf %s", folder);
-    return chdir("/") != 0 || system(command) != 0;
+    return oom_group_end(state) != 0 || chdir("/") != 0 || system(command) != 0;
 }
 
 static void put(const char *name, const char *text)

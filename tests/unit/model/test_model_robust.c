@@ -16,7 +16,7 @@ static size_t bytes;
 
 static int read_everything(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     char path[512];
     const char *source = getenv("SEQLSTM_SOURCE");
     if (source == NULL)
@@ -27,9 +27,8 @@ static int read_everything(void **state)
 
 static int free_everything(void **state)
 {
-    (void)state;
     free(text);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* Loads whatever it is; says whether it was accepted, in which case it prints and loads again. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values of runs: how they are read and shown, their order, and the conditions that they meet. */
 #include "ok.h"
+#include "oom.h"
 
 #include <math.h>
 #include <stdbool.h>
@@ -15,16 +16,15 @@ static struct sl_arena arena;
 
 static int setup(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     sl_arena_init(&arena);
     return 0;
 }
 
 static int teardown(void **state)
 {
-    (void)state;
     sl_arena_deinit(&arena);
-    return 0;
+    return oom_group_end(state);
 }
 
 /* Quotes are taken off where they are a pair; what is in them is a text. */

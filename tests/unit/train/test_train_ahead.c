@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "oom.h"
 #include "temporary.h"
 
 static char root[TEMPORARY_BYTES];
@@ -18,16 +19,15 @@ static char root[TEMPORARY_BYTES];
 
 static int make_root(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     return mkdtemp(temporary_template(root, "ahead")) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
     char command[128];
-    (void)state;
     snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) == 0 ? 0 : -1;
+    return oom_group_end(state) == 0 && system(command) == 0 ? 0 : -1;
 }
 
 enum { UPDATES = 24, DUE_MOST = 64 };

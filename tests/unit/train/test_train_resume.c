@@ -25,7 +25,7 @@ static int descriptors;
 
 static int make_root(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     descriptors = descriptors_count();
     /* In memory where there is such a place: thousands of fsyncs. */
     strcpy(root, "/dev/shm/sl-resume-XXXXXX");
@@ -36,10 +36,9 @@ static int make_root(void **state)
 
 static int remove_root(void **state)
 {
-    (void)state;
     char command[128];
     snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) == 0 && descriptors_count() == descriptors ? 0 : -1;
+    return oom_group_end(state) == 0 && system(command) == 0 && descriptors_count() == descriptors ? 0 : -1;
 }
 
 /* ---- a run ------------------------------------------------------------------------------------------- */

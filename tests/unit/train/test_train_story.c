@@ -13,6 +13,7 @@
 #include <dirent.h>
 
 #include "dump_file.h"
+#include "oom.h"
 #include "temporary.h"
 
 static char root[TEMPORARY_BYTES];
@@ -282,16 +283,15 @@ static void whole_runs(void **state)
 
 static int make_root(void **state)
 {
-    (void)state;
+    oom_group_begin(state);
     return mkdtemp(temporary_template(root, "story")) ? 0 : -1;
 }
 
 static int remove_root(void **state)
 {
     char command[128];
-    (void)state;
     snprintf(command, sizeof command, "rm -rf '%s'", root);
-    return system(command) == 0 ? 0 : -1;
+    return oom_group_end(state) == 0 && system(command) == 0 ? 0 : -1;
 }
 
 int main(void)
