@@ -237,6 +237,47 @@ static void checkpoints_must_fit(void **state)
     free(path);
 }
 
+/* As many states as an optimizer has, up to three, come back, each in its place. */
+static void all_states_of_an_optimizer_are_kept(void **state)
+{
+    (void)state;
+    for (int count = 0; count <= 3; count++) {
+        struct fake_params a, b;
+        struct sl_train_state s, back;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_safetensors *file = NULL;
+        char *path = NULL;
+        float written[3][FAKE_ELEMS], read[3][FAKE_ELEMS];
+        fake_params_init(&a);
+        fake_params_init(&b);
+        fill_state(&s);
+        s.updates = 20 + count;
+        s.stopping.has_best = s.averaging = false;
+        for (int k = 0; k < 3; k++) {
+            for (int i = 0; i < FAKE_ELEMS; i++) {
+                written[k][i] = (float)(100 * k + i);
+                read[k][i] = -1;
+            }
+            a.params.states[k] = k < count ? written[k] : NULL;
+            b.params.states[k] = k < count ? read[k] : NULL;
+        }
+        const struct sl_checkpoint_content content = {.params = &a.params, .state = &s};
+        const struct sl_checkpoint_target target = {.params = &b.params, .state = &back};
+        assert_int_equal(sl_checkpoint_write(scratch_path("states"), &content, &path, &err), SEQLSTM_OK);
+        assert_int_equal(sl_checkpoint_open(path, &file, &err), SEQLSTM_OK);
+        if (sl_checkpoint_load(file, &target, &err) != SEQLSTM_OK)
+            fail_msg("%d states: %s", count, err.message);
+        for (int k = 0; k < 3; k++)
+            for (int v = 0; v < 2; v++) /* the third is frozen */
+                for (int64_t i = 0; i < a.views[v].elems; i++) {
+                    const int64_t at = a.views[v].offset_elems + i;
+                    assert_true(read[k][at] == (k < count ? written[k][at] : -1));
+                }
+        sl_safetensors_close(file);
+        free(path);
+    }
+}
+
 static void open_written(const struct sl_checkpoint_content *content, struct sl_safetensors **out)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -543,6 +584,7 @@ int main(void)
         cmocka_unit_test(lists_of_another_length_are_told),
         cmocka_unit_test(older_states_are_read),
         cmocka_unit_test(checkpoints_must_fit),
+        cmocka_unit_test(all_states_of_an_optimizer_are_kept),
         cmocka_unit_test(a_state_and_its_tensors_belong_together),
         cmocka_unit_test(checkpoints_say_what_they_are),
         cmocka_unit_test(what_does_not_fit_is_named),

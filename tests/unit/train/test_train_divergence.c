@@ -190,6 +190,28 @@ static void skipped_updates_are_made(void **state)
     free(world);
 }
 
+/* A batch without a number spoils the whole update that it is a part of, whichever of its batches it is. */
+static void one_bad_batch_spoils_its_update(void **state)
+{
+    (void)state;
+    for (int bad = 1; bad <= 3; bad++) {
+        struct world *world = make_plain();
+        const struct fake_params before = world->params;
+        world->model.train.accumulate = 3;
+        world->model.train.updates = 1;
+        world->model.train.epochs = 0;
+        world->model.train.on_divergence = SL_DIVERGENCE_SKIP;
+        world->exec.poison_at = bad;
+        world->exec.poison_count = 1;
+        const struct sl_train_result result = run(world);
+        assert_int_equal(result.skipped, 1);
+        assert_int_equal(world->exec.last_update, 0);
+        assert_memory_equal(world->params.values, before.values, sizeof before.values);
+        assert_memory_equal(world->params.m, before.m, sizeof before.m);
+        free(world);
+    }
+}
+
 /* In a stream states are carried: what a skipped update leaves there must not spoil the next ones. */
 static void skipped_updates_leave_no_state(void **state)
 {
@@ -240,6 +262,7 @@ int main(void)
         cmocka_unit_test(skipped_updates_leave_no_state),
         cmocka_unit_test(skipped_updates_are_told),
         cmocka_unit_test(skipped_updates_are_made),
+        cmocka_unit_test(one_bad_batch_spoils_its_update),
         cmocka_unit_test(skipped_updates_clear_the_state_once),
         unit_test_ahead(divergence_stops),
         unit_test_ahead(divergence_skips),
