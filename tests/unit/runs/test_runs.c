@@ -242,6 +242,44 @@ static void test_a_page_of_most_runs(void **state)
     sl_buf_deinit(&out);
 }
 
+/* Runs that have no metric in common: each has a row, with a value of its run alone. */
+static void test_metrics_of_one_run_each(void **state)
+{
+    enum { RUNS = 3, EACH = 4 };
+    struct sl_arena own;
+    struct sl_run_facts facts[RUNS];
+    const struct sl_run_facts *compared[RUNS];
+    struct sl_run_comparison c;
+    (void)state;
+    sl_arena_init(&own);
+    for (int r = 0; r < RUNS; r++) {
+        char name[16], path[64], text[256];
+        int used = snprintf(text, sizeof text, "{\"end\": \"epochs\", \"metrics\": {\"valid\": {");
+        for (int m = 0; m < EACH; m++)
+            used +=
+                snprintf(text + used, sizeof text - (size_t)used, "%s\"m%d%d\": %d", m ? ", " : "", r, m, 10 * r + m);
+        snprintf(text + used, sizeof text - (size_t)used, "}}}");
+        snprintf(name, sizeof name, "own-%d", r);
+        snprintf(path, sizeof path, "%s/config.yaml", name);
+        put(path, "seed: 1\n");
+        snprintf(path, sizeof path, "%s/summary.json", name);
+        put(path, text);
+        assert_true(sl_run_facts_read(&own, scratch_path(name), name, &facts[r]));
+        compared[r] = &facts[r];
+    }
+    assert_true(sl_run_comparison_make(&own, compared, RUNS, &c));
+    assert_int_equal(c.metric_count, RUNS * EACH);
+    for (int k = 0; k < RUNS * EACH; k++)
+        for (int r = 0; r < RUNS; r++) {
+            char expected[32];
+            snprintf(expected, sizeof expected, "valid.m%d%d", k / EACH, k % EACH);
+            assert_string_equal(c.metrics[k].key, expected);
+            snprintf(expected, sizeof expected, "%d", 10 * r + k % EACH);
+            assert_string_equal(c.metrics[k].values[r].text, r == k / EACH ? expected : "-");
+        }
+    sl_arena_deinit(&own);
+}
+
 /* The rows of an epoch are read from the end of a log; a line that is cut there is none. */
 static void test_the_end_of_a_long_log(void **state)
 {
@@ -513,6 +551,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_read),
         cmocka_unit_test(test_a_page_of_most_runs),
+        cmocka_unit_test(test_metrics_of_one_run_each),
         cmocka_unit_test(test_the_end_of_a_long_log),
         cmocka_unit_test(test_more_metrics_than_there_is_room_for),
         cmocka_unit_test(test_links_and_pipes_are_not_read),
