@@ -517,6 +517,36 @@ def test_killed_at_the_beginning(t):
     t.refuse(4, 'eval', 'r').says('flags.json', 'use the version of seqlstm that wrote it')
 
 
+def test_each_leftover(t):
+    """Whatever a run wrote before its configuration is taken as its own beside its lock, and as the user's without it."""
+    t.write('m.yaml', TINY.replace('epochs: 3', 'updates: 1'))
+    for name in ('flags.json', 'plan.json', 'checksums.json', '.plan.json.tmp-7-0'):
+        t.write(f'user/{name}', 'x')
+        t.refuse(2, 'run', 'm.yaml', '--out', 'user').says('user: the run folder is not empty, and holds no run')
+        t.write('user/lock', '')
+        t.run('run', 'm.yaml', '--out', 'user', '-q').quiet()
+        shutil.rmtree(t.folder / 'user')
+    t.write('user/notes.txt', 'x')
+    t.write('user/lock', '')
+    t.refuse(2, 'run', 'm.yaml', '--out', 'user').says('user: the run folder is not empty, and holds no run')
+
+
+def test_what_is_given_now(t):
+    """What is given with a command takes the place of what the run has, broken or not to be trusted, and resume saves it."""
+    t.write('m.yaml', TINY)
+    t.run('run', 'm.yaml', '--out', 'r', '-q')
+    whole = t.read('r/config.yaml').decode()
+    t.write('r/config.yaml', whole.replace('epochs: 3', 'epochs: many'))
+    t.refuse(2, 'resume', 'r').says('`epochs` takes an integer, not `many`')
+    t.run('resume', 'r', '-q', '--set', 'train.epochs=4')
+    expect(t.read('r/config.yaml').decode() == whole.replace('epochs: 3', 'epochs: 4'), 'it was not written again')
+    t.run('resume', 'r', '-q')
+    device = '{file: /dev/null, type: csv, inputs: [a], targets: [y]}'
+    said = t.run('eval', 'r', '--split', 'test', '--set', f'data.test={device}', rc=None)
+    expect(said.rc != 0 and 'E0703' not in said.err, f'a device that is given now is not trusted: {said.err}')
+    t.run('eval', 'r', '--split', 'test')
+
+
 def test_hangup(t):
     """SIGHUP saves as SIGTERM does; what is ignored at the start stays ignored."""
     t.write('m.yaml', ENDLESS)
