@@ -289,6 +289,17 @@ def test_changes_are_told(t):
     t.run('run', 'm.yaml', '--out', 'f', env={'SEQLSTM_CACHE': 'file'}).says('note: measurements are not kept for later runs: ')
 
 
+def test_each_split_is_told_once(t):
+    """What is wrong with the data is told when they are read first, and not once more when they are measured."""
+    for split in ('valid', 'test'):
+        t.write('m.yaml', CLASSES.replace('  label:', f'  {split}: {{file: other.txt}}\n  label:'))
+        t.write('train.txt', 'pos a b\nneg c d\n' * 4)
+        t.write('other.txt', 'pos a\nneutral c d\n')
+        for command in (('run', 'm.yaml', '--out', split), ('resume', split, '--set', 'train.epochs=3'), ('eval', split)):
+            said = t.run(*command).err
+            expect(said.count(f'data.{split}: 1 target with a label that the training split lacks') == 1, (command, said))
+
+
 def test_damaged_weights(t):
     t.write('m.yaml', TINY)
     t.run('run', 'm.yaml', '--out', 'r', '-q')

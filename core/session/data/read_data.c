@@ -51,7 +51,7 @@ seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split s
     bool cut = session->model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
     if (!cut || session->train_data == NULL)
         sl_sources_check(session, cut ? SL_SPLIT_TRAIN : split);
-    if (!(session->test_noted && split == SL_SPLIT_TEST))
+    if (!session->noted[split])
         sl_session_note_split(session, split, *out_data);
     return SEQLSTM_OK;
 }
@@ -59,11 +59,11 @@ seqlstm_status sl_session_open_split(struct sl_session *session, enum sl_split s
 seqlstm_status sl_session_scan_test(struct sl_session *session, struct seqlstm_error *err)
 {
     struct sl_dataset *data = NULL;
-    if (session->test_noted || !sl_dataset_has_split(session->model, SL_SPLIT_TEST))
+    if (session->noted[SL_SPLIT_TEST] || !sl_dataset_has_split(session->model, SL_SPLIT_TEST))
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_session_read_split(session, SL_SPLIT_TEST, &data, err));
     sl_session_note_split(session, SL_SPLIT_TEST, data);
-    session->test_noted = true;
+    session->noted[SL_SPLIT_TEST] = true;
     sl_dataset_close(data);
     return SEQLSTM_OK;
 }

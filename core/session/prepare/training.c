@@ -34,6 +34,7 @@ static seqlstm_status open_batchers(struct sl_session *session, struct seqlstm_e
         return sl_session_add_data_finding(session, SL_SPLIT_VALID, status, err);
     sl_sources_check(session, SL_SPLIT_VALID);
     sl_session_note_split(session, SL_SPLIT_VALID, session->valid_data);
+    session->noted[SL_SPLIT_VALID] = true;
     return sl_session_open_valid_batcher(session, err);
 }
 

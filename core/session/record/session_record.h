@@ -50,8 +50,8 @@ struct sl_session {
     struct sl_dataset *valid_data;
     struct sl_batcher *train_batcher;
     struct sl_batcher *valid_batcher;
-    bool test_noted;          /* the log has what is to be said of the test split */
-    struct sl_step_cost cost; /* count 0: not measured */
+    bool noted[SL_SPLIT_COUNT]; /* training has said in the log what is to be said of the split */
+    struct sl_step_cost cost;   /* count 0: not measured */
 
     struct sl_pool *pool;
     struct sl_pool *planned_pool; /* plans are made for it, and measured if they have profiles; NULL: for `pool` */
