@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/system/clock.h"
+#include "base/system/interrupt.h"
 #include "predict/batches.h"
 #include "predict/whole.h"
 #include "serve/body/completion_read.h"
@@ -137,13 +138,16 @@ static seqlstm_status compute(struct offline *offline, struct seqlstm_error *err
     return SEQLSTM_OK;
 }
 
-static seqlstm_status measure(struct offline *offline, double seconds, double *out_rate, struct seqlstm_error *err)
+static seqlstm_status measure(struct offline *offline, double seconds, const struct sl_interrupt *interrupt,
+                              double *out_rate, struct seqlstm_error *err)
 {
     SEQLSTM_TRY(compute(offline, err)); /* it finds everything ready */
     const int64_t began = sl_clock_ns();
     double took = 0;
     int64_t done = 0;
     while (took < seconds) {
+        if (sl_interrupt_get_stop(interrupt))
+            SEQLSTM_FAIL(err, SEQLSTM_CANCELLED, "interrupted");
         SEQLSTM_TRY(compute(offline, err));
         done += offline->count;
         took = (double)(sl_clock_ns() - began) * 1e-9;
@@ -153,7 +157,7 @@ static seqlstm_status measure(struct offline *offline, double seconds, double *o
 }
 
 seqlstm_status sl_offline_measure(struct sl_session *session, const struct sl_load_bodies *bodies, double seconds,
-                                  double *out_rate, struct seqlstm_error *err)
+                                  const struct sl_interrupt *interrupt, double *out_rate, struct seqlstm_error *err)
 {
     struct offline offline = {.count = 0};
     const struct sl_predictor_limits limits = {
@@ -165,7 +169,7 @@ seqlstm_status sl_offline_measure(struct sl_session *session, const struct sl_lo
     if (status == SEQLSTM_OK)
         status = fill(&offline, bodies, err);
     if (status == SEQLSTM_OK)
-        status = measure(&offline, seconds, out_rate, err);
+        status = measure(&offline, seconds, interrupt, out_rate, err);
     for (int64_t k = 0; offline.jobs && k < bodies->count; k++)
         sl_job_destroy(offline.jobs[k]);
     sl_context_close(offline.context);

@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import sys
 import xml.etree.ElementTree
@@ -62,6 +63,16 @@ def test_every_request_and_batch_is_written(t):
     with Server(t, 'tiny') as server:
         t.run('bench', 'tiny', '--serve', f'http://127.0.0.1:{server.port}', '--seconds', '0.2', '--load', '100', '--requests', 'other.csv')
     expect({row['what'] for row in csv.DictReader(t.read('other.csv').decode().splitlines())} == {'request'}, 'requests only')
+
+
+def test_a_user_stops_it(t):
+    """It ends as one that was stopped, with its server, and leaves no table."""
+    train(t)
+    for number, rc in ((signal.SIGINT, 130), (signal.SIGTERM, 143)):
+        process = t.start('bench', 'tiny', '--serve', 'self', '--seconds', '600', '--requests', 'none.csv')
+        harness.wait_for(lambda: len(list(pathlib.Path(f'/proc/{process.pid}/task').iterdir())) > 2, 'the server')
+        t.stop(process, number, rc)
+        expect(not (t.folder / 'none.csv').exists(), 'a table of what was not measured')
 
 
 def test_another_server(t):

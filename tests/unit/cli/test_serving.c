@@ -67,7 +67,8 @@ void __wrap_sl_server_close(struct sl_server *server);
 seqlstm_status __wrap_sl_load_bodies_init(struct sl_load_bodies *bodies, struct sl_session *session, const char *name,
                                           const char *host, int64_t count, uint64_t seed, struct seqlstm_error *err);
 seqlstm_status __wrap_sl_offline_measure(struct sl_session *session, const struct sl_load_bodies *bodies,
-                                         double seconds, double *out_rate, struct seqlstm_error *err);
+                                         double seconds, const struct sl_interrupt *interrupt, double *out_rate,
+                                         struct seqlstm_error *err);
 seqlstm_status __wrap_sl_curve_measure(struct sl_curve *curve, const struct sl_load_request *request,
                                        const double *rates, int32_t count, struct seqlstm_error *err);
 
@@ -299,10 +300,12 @@ seqlstm_status __wrap_sl_load_bodies_init(struct sl_load_bodies *bodies, struct 
 }
 
 seqlstm_status __wrap_sl_offline_measure(struct sl_session *session, const struct sl_load_bodies *bodies,
-                                         double seconds, double *out_rate, struct seqlstm_error *err)
+                                         double seconds, const struct sl_interrupt *interrupt, double *out_rate,
+                                         struct seqlstm_error *err)
 {
     sl_buf_printf(&noted, "computes %s for %g s\n", opened[get_number(session)].run, seconds);
     assert_int_equal(bodies->steps, 30);
+    assert_non_null(interrupt);
     *out_rate = answer.rate;
     return give(answer.offline, err);
 }

@@ -185,7 +185,7 @@ static int measure(struct cli_context *cli, struct sl_session *session, const st
     if (status == SEQLSTM_OK) {
         *curve = (struct sl_curve){.name = name, .server = where, .steps = bodies.steps, .requests = bodies.count};
         if (offline)
-            status = sl_offline_measure(session, &bodies, request.seconds, &curve->offline, &err);
+            status = sl_offline_measure(session, &bodies, request.seconds, cli->interrupt, &curve->offline, &err);
         if (curve->offline > 1e9 / SL_REQUEST_NS) /* small requests: workers leave time, the server does not */
             pthread_setaffinity_np(pthread_self(), sizeof served->processors, &served->processors);
     }
