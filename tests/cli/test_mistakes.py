@@ -6,6 +6,7 @@ Each row is a mistake: what is written, the command, its exit status, and three 
 import json
 import os
 import pathlib
+import shutil
 import sys
 import typing
 
@@ -323,6 +324,14 @@ def test_plugins(t):
         (t.folder / 'p.so').chmod(0o755)
         t.write('p.yaml', TINY + 'backends:\n  - {plugin: ./p.so, require: true}\n')
         check(t, Mistake(name, 'plan p.yaml', 3, '--> p.yaml:21:5', reason, fix))
+        if name == 'minor':  # hostile.c needs one more than there is
+            own = t.run('version', '--json').json
+            major, minor = own['abi_major'], own['abi_minor']
+            shutil.copy(t.folder / 'p.so', t.folder / 'libseqlstm_backend_p.so')
+            listed = t.run('backends', '--backend-path', '.', '--json').json['backends']
+            expect([b['abi'] for b in listed if (b['file'] or '').endswith('_p.so')] == [f'{major}.{minor + 1}'], listed)
+            t.run('backends', '--backend-path', '.', '-v').prints(f'ABI      {major}.{minor + 1} (this program: {major}.{minor})')
+            (t.folder / 'libseqlstm_backend_p.so').unlink()
         (t.folder / 'p.so').chmod(0o777)
         check(t, Mistake('writable', 'plan p.yaml', 3, '--> p.yaml:21:5', 'any user may write to ./p.so', '--trust loads it anyway'))
 

@@ -8,6 +8,7 @@ import pathlib
 import pty
 import random
 import re
+import select
 import shutil
 import subprocess
 import sys
@@ -304,6 +305,22 @@ def test_watch_redraws_on_a_terminal(t):
     frames = re.split(rb'\x1b\[(\d+)A\r\x1b\[J', screen)
     expect(b'runs/a/1  live ' in frames[0] and frames[1] == b'%d' % first, screen)
     expect(all(int(up) == frames[k].count(b'\n') for k, up in list(enumerate(frames))[1::2] for k in [k - 1]), screen)
+
+
+def test_watch_writes_rows_at_once(t):
+    """What reads them from a pipe has each row while the run is live."""
+    folder = make_run(t, 'a/1', [(3, 4)], end=None)
+    holder = subprocess.Popen([sys.executable, '-c', HOLDER, folder / 'lock'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        expect(holder.stdout.readline() == b'held\n', 'the lock')
+        for words in (['--json'], []):
+            process = t.start('watch', 'a/1', *words)
+            expect(select.select([process.stdout], [], [], 10)[0], f'no row of a live run with {words}')
+            process.kill()
+            process.communicate()
+    finally:
+        holder.kill()
+        holder.communicate()
 
 
 def test_watch_and_stop_a_live_run(t):

@@ -180,7 +180,9 @@ static void answer_probe(const char *scenario, const char *role)
         sl_remote_answer_probe(NULL, SEQLSTM_NOT_FOUND, &err);
         return;
     }
-    const int row = atoi(scenario);
+    int row = atoi(scenario), fails = 0;
+    if (sscanf(scenario, "%d without %d", &row, &fails) == 2 && !is_b)
+        oom_fail_at(fails);
     record.files = is_b ? libraries[row].b : libraries[row].a;
     while (record.file_count < FILES_MOST && record.files[record.file_count].path)
         record.file_count++;
@@ -376,13 +378,36 @@ static void libraries_that_need_two_processes(void **state)
     sl_arena_deinit(&arena);
 }
 
+/* Half a list of files is none: what needs two processes is not run in one. */
+static void a_side_without_memory_has_no_list(void **state)
+{
+    enum { ROW = (int)(sizeof libraries / sizeof *libraries) - 1, TRIED = 4 };
+    int failures = 0;
+    (void)state;
+    for (int n = 1; n <= TRIED; n++) {
+        char scenario[32];
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_arena arena;
+        const char *reason = NULL;
+        const char *const worker[] = {child_words[0], child_words[1], scenario, NULL};
+        snprintf(scenario, sizeof scenario, "%d without %d", (int)ROW, n);
+        sl_arena_init(&arena);
+        const seqlstm_status status = sl_remote_find_reason(worker, false, &arena, &reason, &err);
+        failures += status == SEQLSTM_NO_MEMORY;
+        if (status != SEQLSTM_NO_MEMORY &&
+            (status != SEQLSTM_OK || !reason || strcmp(reason, libraries[ROW].reason) != 0))
+            fail_msg("allocation %d: %d, %s, %s", n, (int)status, err.message, reason ? reason : "no reason");
+        sl_arena_deinit(&arena);
+    }
+    assert_true(failures > 0);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sides_are_told_and_answer_all),
-        cmocka_unit_test(failures_are_those_of_the_side),
-        cmocka_unit_test(processes_that_do_not_start),
-        cmocka_unit_test(libraries_that_need_two_processes),
+        cmocka_unit_test(sides_are_told_and_answer_all),     cmocka_unit_test(failures_are_those_of_the_side),
+        cmocka_unit_test(processes_that_do_not_start),       cmocka_unit_test(libraries_that_need_two_processes),
+        cmocka_unit_test(a_side_without_memory_has_no_list),
     };
     if (argc == 4 && strcmp(argv[1], child_words[1]) == 0)
         return run_child(argv[2], argv[3]);

@@ -2,6 +2,7 @@
 /* What `conformance --bench` does with a case: which buffers and gradients the backend is given, which variants run how
  * often and in which order, and what becomes of their times. The times are made up. After a failure of any call, no
  * operation and no binding is left. */
+#include "descriptors.h"
 #include "golden.h"
 
 #include <math.h>
@@ -161,6 +162,8 @@ static seqlstm_status on_time(void *context, const struct sl_case_time *time, st
 
 static const struct sl_backend_builtin builtin = {"reference", bench_query};
 
+static int32_t threads = 1;
+
 static seqlstm_status bench(const char *const *cases, uint32_t count, const char *variant, struct seqlstm_error *err)
 {
     const struct sl_case_bench_request request = {.backend = {.name = "reference"},
@@ -169,7 +172,7 @@ static seqlstm_status bench(const char *const *cases, uint32_t count, const char
                                                   .cases = cases,
                                                   .case_count = count,
                                                   .variant = variant,
-                                                  .threads = 1,
+                                                  .threads = threads,
                                                   .seed = 3,
                                                   .interrupt = &interrupt,
                                                   .on_time = on_time,
@@ -183,6 +186,25 @@ static void assert_nothing_left(const char *what, int n)
 {
     if (ops || bindings)
         fail_msg("%s %d: %d operations and %d bindings are left", what, n, ops, bindings);
+}
+
+/* What is timed on several threads ends them. */
+static void no_thread_is_left(void **state)
+{
+    static const char *const cases[][1] = {{"dense:inf:R7I5O3:f32:flat"}, {"dense:memory:R7I5O3:f32:flat"}};
+    (void)state;
+    threads = 3;
+    for (int k = 0; k < 4; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const int before = threads_count(), files = descriptors_count();
+        failing = k == 3 ? 2 : 0;
+        const seqlstm_status status = bench(cases[k == 1], 1, k == 2 ? "absent" : NULL, &err);
+        assert_int_equal(status, k == 1 ? SEQLSTM_INVALID_ARGUMENT : k == 3 ? SEQLSTM_DEVICE : SEQLSTM_OK);
+        assert_int_equal(threads_count(), before);
+        assert_int_equal(descriptors_count(), files);
+    }
+    failing = 0;
+    threads = 1;
 }
 
 static void run(const char *name, const char *variant)
@@ -283,9 +305,8 @@ static int release(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_case_is_timed_as_it_says),
-        cmocka_unit_test(nothing_is_left_after_a_failing_call),
-        cmocka_unit_test(nothing_is_left_without_memory),
+        cmocka_unit_test(each_case_is_timed_as_it_says),  cmocka_unit_test(nothing_is_left_after_a_failing_call),
+        cmocka_unit_test(nothing_is_left_without_memory), cmocka_unit_test(no_thread_is_left),
         cmocka_unit_test(an_interrupt_ends_it),
     };
     return cmocka_run_group_tests(tests, NULL, release);

@@ -106,10 +106,11 @@ static void test_the_longest_name_is_told(void **state)
 /* A kind that is not known: the one that may be meant, if one is near, and all there are. */
 static void test_what_kind_may_be_meant(void **state)
 {
-    static const char *const rows[][2] = {{"clasify", " (did you mean `classify`?)"},
-                                          {"tags", " (did you mean `tag`?)"},
-                                          {"forcast", " (did you mean `forecast`?)"},
-                                          {"something-else", ""}};
+    static const char *const rows[][2] = {
+        {"clasify", " (did you mean `classify`?)"},         {"tags", " (did you mean `tag`?)"},
+        {"forcast", " (did you mean `forecast`?)"},         {"language-model", " (did you mean `language_model`?)"},
+        {"regres", " (did you mean `regress`?)"},           {"seq2sec", " (did you mean `seq2seq`?)"},
+        {"auto-encoder", " (did you mean `autoencoder`?)"}, {"something-else", ""}};
     (void)state;
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct sl_buf files = {0};
