@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -305,6 +306,43 @@ static void folders_are_made(void **state)
     unlink("a/file"), rmdir("a/b/c"), rmdir("a/b"), rmdir("a");
 }
 
+/* A path of as many bytes as can be opened, and one byte more; of the folder with so many files the last is seen. */
+static void the_longest_path_and_a_full_folder(void **state)
+{
+    (void)state;
+    char folder[PATH_MAX + 8];
+    assert_int_equal(sl_file_write("file", "", 0, NULL), SEQLSTM_OK);
+    for (size_t bytes = PATH_MAX - 3; bytes <= PATH_MAX + 1; bytes++) { /* of folder, slash and name */
+        const size_t length = bytes - strlen("/file");
+        for (size_t k = 0; k < length; k++)
+            folder[k] = k % 2 ? '/' : '.';
+        folder[length - 1] = folder[length - 1] == '/' ? '/' : '.';
+        folder[length] = '\0';
+        assert_int_equal(sl_file_is_in(folder, "file"), bytes < PATH_MAX);
+    }
+    unlink("file");
+    assert_int_equal(mkdir("full", 0777), 0);
+    for (int k = 0; k < 256; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "full/%03d.txt", k);
+        assert_int_equal(close(creat(name, 0666)), 0);
+    }
+    for (int k = 0; k < 256; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "full/%03d.tx", k);
+        char *near = sl_near_file_find(name);
+        assert_non_null(near);
+        assert_memory_equal(near, name + 5, 3);
+        free(near);
+    }
+    for (int k = 0; k < 256; k++) {
+        char name[32];
+        snprintf(name, sizeof name, "full/%03d.txt", k);
+        unlink(name);
+    }
+    assert_int_equal(rmdir("full"), 0);
+}
+
 static void assert_absolute(const char *path, const char *expected)
 {
     char *absolute = NULL;
@@ -506,6 +544,7 @@ int main(void)
         cmocka_unit_test(leftovers_links_and_permissions),
         cmocka_unit_test(two_writers_of_one_file),
         cmocka_unit_test(folders_are_made),
+        cmocka_unit_test(the_longest_path_and_a_full_folder),
         cmocka_unit_test(paths_are_text),
         cmocka_unit_test(limits_hold_where_no_size_is_known),
         cmocka_unit_test(near_names_are_of_files_that_are_shown),

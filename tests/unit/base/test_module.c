@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Private modules: where they are looked for, and which files are not loaded. The module is a copy of a fake device of
  * tests/gpu. */
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -117,6 +118,14 @@ static void who_can_have_written_a_file(void **state)
         assert_int_equal(sl_owner_check(file, &err), cases[k].safe ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
     }
     assert_int_equal(chmod(scratch_folder, 0700), 0);
+    char path[PATH_MAX + 1]; /* the root folder, in so many bytes */
+    for (size_t bytes = PATH_MAX - 2; bytes <= PATH_MAX; bytes++) {
+        for (size_t k = 0; k < bytes; k++)
+            path[k] = k % 2 ? '.' : '/';
+        path[bytes] = '\0';
+        assert_int_equal(sl_owner_check(path, &err), bytes < PATH_MAX ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT);
+    }
+    assert_string_equal(err.message, "has a path of more than 4095 bytes");
     if (geteuid() != 0)
         return;
     assert_int_equal(chown(file, 12345, 12345), 0);
