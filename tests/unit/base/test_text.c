@@ -185,6 +185,18 @@ static void suggests_what_was_meant(void **state)
     assert_string_equal(sl_text_closest("vwxyabz", short_names, 2), "vwxyz");
     assert_null(sl_text_closest("ad", short_names, 2));
     assert_null(sl_text_closest("vwxab", short_names, 2));
+    static const char *const near[] = {"abcd", "abce", "abcg", "abcg_"}; /* of equally near ones the first */
+    for (size_t from = 0; from < 3; from++)
+        assert_string_equal(sl_text_closest("abcf", near + from, 4 - from), near[from]);
+    assert_string_equal(sl_text_closest("abcg", near, 4), "abcg");
+    char word[80], other[80]; /* letters beyond the 63rd do not count */
+    for (size_t length = 60; length < 70; length++) {
+        memset(word, 'a', length);
+        strcpy(word + length, "b");
+        memset(other, 'a', length);
+        strcpy(other + length, "c");
+        assert_int_equal(sl_text_distance(word, other), length < 63);
+    }
 }
 
 static void checksum_is_the_standard_one(void **state)
