@@ -290,6 +290,23 @@ static void test_what_is_no_part(void **state)
     sl_trace_deinit(&trace);
 }
 
+/* Each call of a device by itself only where that is wanted, and while something is recorded. */
+static void test_wanted_detail(void **state)
+{
+    static const enum sl_trace_detail details[] = {SL_TRACE_CALLS, SL_TRACE_PHASES, SL_TRACE_CALLS};
+    (void)state;
+    for (int k = 0; k < 3; k++) {
+        struct sl_trace trace;
+        assert_false(sl_trace_wants_calls() || sl_trace_is_on());
+        assert_int_equal(sl_trace_start(details[k], 4, NULL), SEQLSTM_OK);
+        assert_true(sl_trace_is_on());
+        assert_int_equal(sl_trace_wants_calls(), details[k] == SL_TRACE_CALLS);
+        sl_trace_stop(&trace);
+        sl_trace_deinit(&trace);
+    }
+    assert_false(sl_trace_wants_calls() || sl_trace_is_on());
+}
+
 /* There is room for many names, but not for any number. */
 static void test_too_many_names(void **state)
 {
@@ -355,6 +372,7 @@ int main(void)
         cmocka_unit_test(test_ticks),
         cmocka_unit_test(test_what_is_no_part),
         cmocka_unit_test(test_too_many_names),
+        cmocka_unit_test(test_wanted_detail),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -233,6 +233,14 @@ static void pins_that_cannot_be_followed(void **state)
     w.candidates[0][2].device = 1; /* its variants are not those of another device */
     ok(sl_subgraphs_constrain(&w.subgraphs, &request, &err), &err);
     assert_string_equal(w.refusals[0][0].reason, "it has no variant `three` for this operation; it has `one`");
+    close_world(&w);
+    open_world(&w, "pin: {a: \"fake-b:three\"}", NULL); /* the last candidate */
+    const struct sl_plan_request last = {.graph = &w.graph, .registry = registry};
+    ok(sl_subgraphs_constrain(&w.subgraphs, &last, &err), &err);
+    assert_string_equal(w.refusals[0][0].backend, "fake-b");
+    assert_string_equal(w.refusals[0][0].reason, "it has no variant `three` for this operation; it has `one`");
+    close_world(&w);
+    open_world(&w, "pin: {a: \"fake-a:three\", b: fake-b}", NULL);
     w.listed[2] = w.listed[0]; /* fake-b is not in the list any more */
     assert_int_equal(sl_subgraphs_constrain(&w.subgraphs, &request, &err), SEQLSTM_UNAVAILABLE);
     assert_non_null(strstr(err.message, "the backend `fake-b` is not loaded"));

@@ -235,7 +235,7 @@ static const char *find_line(struct sl_buf *table, const char *begin)
     return line;
 }
 
-/* A row of calls that read 20 bytes and write 20 bytes each, every other one on a card. */
+/* A row of calls that read 100 bytes and write 100 bytes each, every other one on a card. */
 static void write_table_of(int32_t count, struct sl_buf *out_copies, struct sl_buf *out_casts)
 {
     enum { MOST = 80 };
@@ -259,7 +259,7 @@ static void write_table_of(int32_t count, struct sl_buf *out_copies, struct sl_b
     struct sl_graph graph = {.model = &model, .tensors = tensors, .tensor_count = count + 1, .nodes = nodes};
     graph.node_count = count;
     graph.phase = SL_PHASE_PREDICT;
-    graph.facts.envelope = (struct sl_envelope){.sequences = 2, .steps = 3, .rows = 5};
+    graph.facts.envelope = (struct sl_envelope){.sequences = 2, .steps = 3, .rows = 25};
     const struct sl_plan plan = {.graph = &graph, .calls = calls, .call_count = count};
     struct sl_buf table = {0};
     sl_plan_write_table(&plan, &none, false, &table);
@@ -276,20 +276,20 @@ static void many_copies_and_casts_are_not_all_listed(void **state)
     static const struct {
         int32_t calls;
         const char *copies, *casts, *last;
-    } rows[] = {{1, "copies  1 between memories, 20 B a step",
-                 "casts   2 between float32 and bfloat16, 40 B a step: n0", " n0"},
-                {31, "copies  31 between memories, 620 B a step",
-                 "casts   62 between float32 and bfloat16, 1.2 kB a step: n0, n1, ", " n30"},
-                {32, "copies  32 between memories, 640 B a step",
-                 "casts   64 between float32 and bfloat16, 1.3 kB a step: n0, n1, ", " n31"},
-                {33, "copies  33 between memories, 660 B a step",
-                 "casts   66 between float32 and bfloat16, over 1.3 kB a step: n0, n1, ", " n31, …"},
-                {64, "copies  64 between memories, 1.3 kB a step",
-                 "casts   128 between float32 and bfloat16, over 1.3 kB a step: n0, n1, ", " n31, …"},
-                {65, "copies  65 between memories, over 1.3 kB a step",
-                 "casts   130 between float32 and bfloat16, over 1.3 kB a step: n0, n1, ", " n31, …"},
-                {80, "copies  80 between memories, over 1.3 kB a step",
-                 "casts   160 between float32 and bfloat16, over 1.3 kB a step: n0, n1, ", " n31, …"}};
+    } rows[] = {{1, "copies  1 between memories, 100 B a step",
+                 "casts   2 between float32 and bfloat16, 200 B a step: n0", " n0"},
+                {31, "copies  31 between memories, 3.1 kB a step",
+                 "casts   62 between float32 and bfloat16, 6.2 kB a step: n0, n1, ", " n30"},
+                {32, "copies  32 between memories, 3.2 kB a step",
+                 "casts   64 between float32 and bfloat16, 6.4 kB a step: n0, n1, ", " n31"},
+                {33, "copies  33 between memories, 3.3 kB a step",
+                 "casts   66 between float32 and bfloat16, over 6.4 kB a step: n0, n1, ", " n31, …"},
+                {64, "copies  64 between memories, 6.4 kB a step",
+                 "casts   128 between float32 and bfloat16, over 6.4 kB a step: n0, n1, ", " n31, …"},
+                {65, "copies  65 between memories, over 6.4 kB a step",
+                 "casts   130 between float32 and bfloat16, over 6.4 kB a step: n0, n1, ", " n31, …"},
+                {80, "copies  80 between memories, over 6.4 kB a step",
+                 "casts   160 between float32 and bfloat16, over 6.4 kB a step: n0, n1, ", " n31, …"}};
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct sl_buf copies = {0}, casts = {0};

@@ -9,6 +9,7 @@
 
 #include "base/system/pool.h"
 #include "registry/host.h"
+#include "registry/watch/running.h"
 #include "oom.h"
 
 static void the_host_counts_and_refuses_memory(void **state)
@@ -73,11 +74,59 @@ static void queues_run_everything_once(void **state)
     sl_pool_destroy(pool);
 }
 
+struct seen {
+    const struct sl_running *expected;
+    _Atomic int parts, strange;
+};
+
+static void see_range(void *argument, int64_t begin, int64_t end)
+{
+    struct seen *seen = argument;
+    (void)begin, (void)end;
+    seen->parts++;
+    seen->strange += sl_running_get() != seen->expected;
+}
+
+static void see_member(void *argument, int32_t member, int32_t members)
+{
+    (void)member;
+    see_range(argument, 0, members);
+}
+
+/* So that a crash on any thread is blamed on the plugin that it works for, and on no other one afterwards. */
+static void threads_run_the_call_that_they_work_for(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_running running;
+    struct sl_pool *pool;
+    struct sl_queue queue;
+    assert_int_equal(sl_pool_create(3, &pool, &err), SEQLSTM_OK);
+    sl_queue_init(&queue, pool);
+    for (int round = 0; round < 4; round++) {
+        struct seen seen = {.expected = round % 2 ? &running : NULL};
+        if (round % 2)
+            sl_running_begin(&running, "busy", SL_FUNCTION_FORWARD);
+        queue.queue.services->parallel_for(&queue.queue, 300, 1, see_range, &seen);
+        assert_int_equal(seen.parts, 3);
+        queue.queue.services->team(&queue.queue, see_member, &seen);
+        assert_int_equal(seen.parts, 6);
+        assert_int_equal(seen.strange, 0);
+        if (round % 2)
+            sl_running_end(&running);
+        seen = (struct seen){.expected = NULL}; /* work of the program's own */
+        sl_pool_team(pool, see_member, &seen);
+        assert_int_equal(seen.strange, 0);
+    }
+    sl_pool_destroy(pool);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_counts_and_refuses_memory),
         cmocka_unit_test(queues_run_everything_once),
+        cmocka_unit_test(threads_run_the_call_that_they_work_for),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

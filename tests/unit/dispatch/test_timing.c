@@ -335,6 +335,26 @@ static void slow_ones_are_left(void **state)
     }
 }
 
+/* As many profiles as there may be: each has a binding, and all of them are given back. */
+static void every_profile_is_timed(void **state)
+{
+    (void)state;
+    static const struct behaviour ops[] = {{1e5, 2e5, .domain = 'h'}, {1.1e5, 2e5, .domain = 'h'}};
+    const struct sl_profiles kept = profiles;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_timed_op timed[OPS];
+    memset(&profiles, 0, sizeof profiles);
+    for (int p = 0; p < SL_PROFILES; p++)
+        ok(sl_profiles_add(&profiles, 2, (int32_t[]){4 + p, 2}, NULL, 1.0 / SL_PROFILES, &err), &err);
+    reset();
+    ok(time_ops(ops, 2, true, 1e13, timed, &err), &err);
+    assert_int_equal(lab.last.profile_count, SL_PROFILES);
+    for (int op = 0; op < 2; op++)
+        expect_times(&timed[op], &ops[op], 6 + (SL_PROFILES - 1) / 2.0);
+    sl_profiles_deinit(&profiles);
+    profiles = kept;
+}
+
 /* Two that are equally fast are timed until there are no more rounds, or the budget is spent. Short ones are repeated.
  */
 static void equals_are_timed_to_the_end(void **state)
@@ -466,13 +486,10 @@ static void interrupted_at_any_time(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(times_are_those_of_a_mean_batch),
-        cmocka_unit_test(slow_ones_are_left),
-        cmocka_unit_test(equals_are_timed_to_the_end),
-        cmocka_unit_test(disturbed_runs_are_repeated),
-        cmocka_unit_test(one_that_fails_is_told),
-        cmocka_unit_test(each_memory_has_a_testbed),
-        cmocka_unit_test(calls_are_replayed_where_shapes_come_again),
+        cmocka_unit_test(times_are_those_of_a_mean_batch), cmocka_unit_test(slow_ones_are_left),
+        cmocka_unit_test(every_profile_is_timed),          cmocka_unit_test(equals_are_timed_to_the_end),
+        cmocka_unit_test(disturbed_runs_are_repeated),     cmocka_unit_test(one_that_fails_is_told),
+        cmocka_unit_test(each_memory_has_a_testbed),       cmocka_unit_test(calls_are_replayed_where_shapes_come_again),
         cmocka_unit_test(interrupted_at_any_time),
     };
     return cmocka_run_group_tests(tests, open_lab, close_lab);

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "base/memory/memory.h"
+#include "base/system/trace.h"
 #include "fake_collectives.h"
 #include "oom.h"
 #include "registry/watch/watch.h"
@@ -416,6 +417,50 @@ static void carelessness_is_logged(void **state)
                                 "memory\n");
 }
 
+/* The log is the caller's, and may be gone afterwards. */
+static void nothing_is_logged_after_the_end(void **state)
+{
+    (void)state;
+    const struct sl_log log = {.write = keep, .level = SL_LOG_INFO};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    struct sl_watched_call call;
+    const mode_t mask = umask(022);
+    for (int open = 1; open >= 0; open--) {
+        logged[0] = 0;
+        if (open)
+            assert_int_equal(connect_logged(&log, 1000, &connection, &err), SEQLSTM_OK);
+        sl_watch_begin(&call, fake.table.id, open ? SL_FUNCTION_ESTIMATE : SL_FUNCTION_SUPPORTS);
+        umask(umask(0) ^ 011);
+        sl_watch_end(&call);
+        assert_int_equal(strlen(logged) > 0, open);
+        if (open)
+            sl_connection_close(connection);
+    }
+    umask(mask);
+}
+
+/* An exchange is an activity of its plugin. */
+static void exchanges_are_recorded(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_connection *connection = NULL;
+    struct sl_trace trace;
+    assert_int_equal(fake_connect(1, 3, &connection, &err), SEQLSTM_OK);
+    assert_int_equal(sl_trace_start(SL_TRACE_PHASES, 100, &err), SEQLSTM_OK);
+    for (int k = 0; k < 3; k++)
+        assert_int_equal(sl_connection_run(connection, 0, (struct seqlstm_exchange){.kind = 0}, &err), SEQLSTM_OK);
+    sl_trace_stop(&trace);
+    int found = 0;
+    for (int64_t a = 0; trace.track_count == 1 && a < trace.tracks[0].count; a++)
+        found += trace.tracks[0].activities[a].kind == SL_ACTIVITY_EXCHANGE &&
+                 strcmp(trace.tracks[0].activities[a].name, "comm-test") == 0;
+    assert_int_equal(found, 3);
+    sl_trace_deinit(&trace);
+    sl_connection_close(connection);
+}
+
 static struct seqlstm_transport transport;
 
 static seqlstm_status describe_given(struct seqlstm_transport *out, struct seqlstm_error *err)
@@ -493,6 +538,8 @@ int main(void)
         cmocka_unit_test_setup(each_value_reaches_the_plugin_as_it_is, make_sound),
         cmocka_unit_test_setup(what_is_wrong_is_said, make_sound),
         cmocka_unit_test_setup(carelessness_is_logged, make_sound),
+        cmocka_unit_test_setup(nothing_is_logged_after_the_end, make_sound),
+        cmocka_unit_test_setup(exchanges_are_recorded, make_sound),
         cmocka_unit_test_setup(each_part_of_a_description_is_needed, make_sound),
         cmocka_unit_test_setup(groups_have_numbers, make_sound),
     };
