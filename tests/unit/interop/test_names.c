@@ -178,16 +178,16 @@ static void layers_of_pytorch(void **state)
                                           {"d.weight", "4,2", "d.w", "0"},
                                           {NULL, NULL, NULL, NULL}};
     check(ids, true, SL_CONVENTION_PYTORCH, gru, "");
-    static const struct expected lean[] = {{"r.weight_ih_l0", "12,2", "r.l0.forward.w_x", "0123"},
-                                           {"r.weight_hh_l0", "12,2", "r.l0.forward.w_h", "0123"},
-                                           {"r.weight_hr_l0", "2,3", "r.l0.forward.projection", "0"},
-                                           {"r.l0.forward.peephole", "9", "r.l0.forward.peephole", "0"},
+    static const struct expected lean[] = {{"r.weight_ih_l0", "12,2", "r.l0.backward.w_x", "0123"},
+                                           {"r.weight_hh_l0", "12,2", "r.l0.backward.w_h", "0123"},
+                                           {"r.weight_hr_l0", "2,3", "r.l0.backward.projection", "0"},
+                                           {"r.l0.backward.peephole", "9", "r.l0.backward.peephole", "0"},
                                            {"d.weight", "1,2", "d.w", "0"},
                                            {"d.bias", "1", "d.bias", "0"},
                                            {NULL, NULL, NULL, NULL}};
-    check("{type: lstm, name: r, units: 3, projection: 2, peephole: true, use_bias: false}, {type: dense, name: d, "
-          "units: from_target}",
-          false, SL_CONVENTION_PYTORCH, lean, "`r.l0.forward.peephole` has no name there and keeps this one\n");
+    check("{type: lstm, name: r, units: 3, projection: 2, peephole: true, use_bias: false, direction: backward}, "
+          "{type: dense, name: d, units: from_target}",
+          false, SL_CONVENTION_PYTORCH, lean, "`r.l0.backward.peephole` has no name there and keeps this one\n");
 }
 
 static void layers_of_keras(void **state)
@@ -222,14 +222,14 @@ static void layers_of_keras(void **state)
     static const struct expected before[] = {{"r/gru_cell/kernel", "2,9", "r.l0.forward.w_x", "T102"},
                                              {"r/gru_cell/recurrent_kernel", "3,9", "r.l0.forward.w_h", "T102"},
                                              {"r/gru_cell/bias", "9", "r.l0.forward.bias", "102"},
-                                             {"s/simple_rnn_cell/kernel", "3,2", "s.l0.forward.w_x", "T0"},
-                                             {"s/simple_rnn_cell/recurrent_kernel", "2,2", "s.l0.forward.w_h", "T0"},
-                                             {"s/simple_rnn_cell/bias", "2", "s.l0.forward.bias", "0"},
+                                             {"s/simple_rnn_cell/kernel", "3,2", "s.l0.backward.w_x", "T0"},
+                                             {"s/simple_rnn_cell/recurrent_kernel", "2,2", "s.l0.backward.w_h", "T0"},
+                                             {"s/simple_rnn_cell/bias", "2", "s.l0.backward.bias", "0"},
                                              {"d/kernel", "2,1", "d.w", "T0"},
                                              {"d/bias", "1", "d.bias", "0"},
                                              {NULL, NULL, NULL, NULL}};
-    check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2}, "
-          "{type: dense, name: d, units: from_target}",
+    check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2, "
+          "direction: backward}, {type: dense, name: d, units: from_target}",
           false, SL_CONVENTION_KERAS, before, "");
 }
 
