@@ -71,6 +71,17 @@ static void a_bias_beside_a_shared_matrix_is_overwritten(void **state)
     for (int32_t v = 0; v < w.params->view_count; v++) /* but the matrix that no layer reads any more */
         for (int64_t e = 0; e < w.params->views[v].elems && w.params->views[v].elems == 4; e++)
             assert_true(fabsf(w.params->grads[w.params->views[v].offset_elems + e]) < 100);
+    const size_t bytes = (size_t)w.params->elems * sizeof(float);
+    float *once = malloc(bytes);
+    memcpy(once, w.params->grads, bytes);
+    run(&w, batch, true); /* where gradients are accumulated, nothing is overwritten */
+    for (int32_t v = 0; v < w.params->view_count; v++)
+        for (int64_t e = 0; e < w.params->views[v].elems; e++) {
+            const int64_t at = w.params->views[v].offset_elems + e;
+            if (once[at] < 1000)
+                assert_true(fabsf(w.params->grads[at] - 2 * once[at]) <= 1e-5f * (1 + fabsf(once[at])));
+        }
+    free(once);
     sl_batch_destroy(batch);
     close_world(&w);
 }

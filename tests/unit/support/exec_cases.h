@@ -88,6 +88,9 @@ static const struct gradient_case cases[] = {
     {"tied output", true, true, true,
      "model: [{type: embedding, name: emb, dim: 4}, {type: lstm, units: 4, return_sequences: true},"
      " {type: output, tie: emb, activation: softmax}]\ntrain: {loss: cross_entropy, task: tag, epochs: 1}"},
+    {"tied to the layer before", true, true, true,
+     "model: [{type: embedding, name: emb, dim: 4}, {type: output, tie: emb, activation: softmax}]\n"
+     "train: {loss: cross_entropy, task: tag, epochs: 1}"},
     {"fused output and loss", true, true, false,
      "model: [{type: embedding, dim: 4}, {type: lstm, units: 5, return_sequences: true},"
      " {type: output, activation: softmax}]\n"
