@@ -129,6 +129,14 @@ static void bindings_have_room_for_so_many_rectangles(void **state)
     bind_once(op, &flat);
     struct seqlstm_binding *binding = bind(op, &flat);
     rebind(binding, &many, "the binding has room for 16 rectangles, and the shape has 63");
+    for (int count = 15; count <= 17; count++) { /* one for each step */
+        static struct batch full;
+        char refusal[80];
+        batch_fill(&full, count, 0, count);
+        bind_once(op, &full);
+        snprintf(refusal, sizeof refusal, "the binding has room for 16 rectangles, and the shape has %d", count);
+        rebind(binding, &full, count > 16 ? refusal : NULL);
+    }
     table->binding_destroy(binding);
     binding = bind(op, &many);
     rebind(binding, &flat, NULL);
