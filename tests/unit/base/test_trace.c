@@ -355,6 +355,35 @@ static void test_notes_devices_and_ends(void **state)
     assert_true(calls[0] == 1 && calls[1] == 0 && calls[2] == 1);
 }
 
+/* As many ends and profilers as there is room for, the last one, too; more are turned away. */
+static void test_room_for_ends_and_markers(void **state)
+{
+    struct sl_trace trace;
+    int calls[SL_TRACE_ENDS + 1] = {0};
+    (void)state;
+    for (int forgotten = 0; forgotten < SL_TRACE_ENDS; forgotten += SL_TRACE_ENDS - 1) {
+        memset(calls, 0, sizeof calls);
+        assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 4, NULL), SEQLSTM_OK);
+        for (int k = 0; k < SL_TRACE_ENDS; k++)
+            assert_true(sl_trace_on_end(count_end, &calls[k]));
+        assert_false(sl_trace_on_end(count_end, &calls[SL_TRACE_ENDS]));
+        sl_trace_forget_end(&calls[forgotten]);
+        sl_trace_stop(&trace);
+        sl_trace_deinit(&trace);
+        for (int k = 0; k <= SL_TRACE_ENDS; k++)
+            assert_int_equal(calls[k], k != forgotten && k < SL_TRACE_ENDS);
+    }
+    for (int count = 1; count < SL_TRACE_MARKERS + 3; count++) {
+        begun = ended = 0;
+        for (int k = 0; k < count; k++)
+            sl_trace_add_marker(&marker);
+        add(SL_ACTIVITY_FORWARD, "a");
+        sl_trace_remove_markers();
+        assert_int_equal(begun, count < SL_TRACE_MARKERS ? count : SL_TRACE_MARKERS);
+        assert_int_equal(ended, begun);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -373,6 +402,7 @@ int main(void)
         cmocka_unit_test(test_what_is_no_part),
         cmocka_unit_test(test_too_many_names),
         cmocka_unit_test(test_wanted_detail),
+        cmocka_unit_test(test_room_for_ends_and_markers),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
