@@ -9,10 +9,11 @@
 
 #include <cmocka.h>
 
+#include "dispatch/explain/explain_stages.h"
 #include "dispatch/stages/pipeline.h"
 #include "oom.h"
 
-enum { LAYERS = 8, MOST = 16 };
+enum { LAYERS = 8, MOST = 40 };
 static const double ms = 1e6;
 
 /* A plan of layers that each read what the one before writes. Costs are so large that those of starting calls do not
@@ -154,6 +155,33 @@ static void barriers_are_listed_wherever_they_are(void **state)
             assert_int_equal(sl_pipeline_list_barriers(&l.plan, &pipeline, barriers, 2, &count, &err), SEQLSTM_OK);
             assert_ptr_equal(barriers[other > one].call, &l.calls[other]);
         }
+}
+
+/* Of many the first 32 are written, in the table and as JSON. */
+static void many_barriers_are_not_all_written(void **state)
+{
+    (void)state;
+    static const int32_t counts[] = {0, 1, 31, 32, 33, MOST};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++) {
+        static struct layers l;
+        int64_t nowhere[MOST + 1];
+        const struct sl_pipeline pipeline = {.stages = 1, .pieces = 2, .bounds = {0, MOST}};
+        memset(nowhere, 0xff, sizeof nowhere);
+        struct sl_buf out = {0};
+        int32_t lines = 0;
+        make(&l, MOST, 2);
+        for (int32_t c = 0; c < counts[i]; c++)
+            l.nodes[c].desc.head.op = SEQLSTM_OP_POOL;
+        l.plan.tensor_offsets = l.plan.grad_offsets = nowhere;
+        sl_pipeline_write_table(&l.plan, &pipeline, &out);
+        for (const char *at = sl_buf_text(&out); (at = strstr(at, " runs on all steps at once: ")); at++)
+            lines++;
+        assert_int_equal(lines, counts[i] < 32 ? counts[i] : 32);
+        sl_buf_deinit(&out);
+        json_t *json = sl_pipeline_write_json(&l.plan, &pipeline);
+        assert_int_equal(json_array_size(json_object_get(json, "barriers")), lines);
+        json_decref(json);
+    }
 }
 
 /* The dearest stage of the best cut of calls [first, LAYERS) into so many stages, by trying all. */
@@ -408,6 +436,7 @@ int main(void)
         cmocka_unit_test(pieces_follow_from_costs),
         cmocka_unit_test(a_barrier_has_a_price),
         cmocka_unit_test(barriers_are_listed_wherever_they_are),
+        cmocka_unit_test(many_barriers_are_not_all_written),
         cmocka_unit_test(no_cut_is_better),
         cmocka_unit_test(too_many_stages_are_refused),
         cmocka_unit_test(there_is_a_limit_to_stages),
