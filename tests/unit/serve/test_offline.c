@@ -12,6 +12,7 @@
 
 #include <cmocka.h>
 
+#include "base/system/interrupt.h"
 #include "ok.h"
 #include "oom.h"
 #include "predict/batches.h"
@@ -32,6 +33,8 @@ static struct {
     int fails_at;     /* the batch, from 1; 0: none */
     int batches;
     int64_t now_ns; /* a batch takes BATCH_NS */
+    struct sl_interrupt interrupt;
+    int64_t stops_at; /* when so many requests are computed; 0: never */
 } world;
 
 static struct sl_model named = {.name = "m"};
@@ -40,6 +43,12 @@ static void say(const char *text)
 {
     if (world.computed < REQUESTS)
         world.bytes += (size_t)snprintf(world.log + world.bytes, LOG_BYTES - world.bytes, "%s", text);
+}
+
+static void stop_if_wanted(void)
+{
+    if (world.stops_at > 0 && world.computed >= world.stops_at)
+        atomic_store(&world.interrupt.stop, 15);
 }
 
 int64_t __wrap_sl_clock_ns(void);
@@ -119,6 +128,7 @@ seqlstm_status __wrap_sl_context_predict(struct sl_context *context, const void 
     if (++world.batches == world.fails_at)
         SEQLSTM_FAIL(err, SEQLSTM_NUMERIC, "batch %d fails", world.batches);
     world.computed += count;
+    stop_if_wanted();
     return SEQLSTM_OK;
 }
 
@@ -177,7 +187,7 @@ enum { ROUNDS = 3 };
 static seqlstm_status measure(struct sl_load_bodies *bodies, int batches, double *out_rate, struct seqlstm_error *err)
 {
     const double seconds = 1e-9 * BATCH_NS * batches * (ROUNDS - 0.5);
-    const seqlstm_status status = sl_offline_measure((void *)&world, bodies, seconds, out_rate, err);
+    const seqlstm_status status = sl_offline_measure((void *)&world, bodies, seconds, &world.interrupt, out_rate, err);
     sl_load_bodies_deinit(bodies);
     return status;
 }
@@ -309,6 +319,25 @@ static void without_memory_nothing_is_measured(void **state)
         }
 }
 
+/* A signal is seen between two rounds: what has been computed gives no rate, and the model is closed. */
+static void a_signal_ends_it(void **state)
+{
+    (void)state;
+    for (int round = 1; round <= ROUNDS; round++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        double rate = -1;
+        reset((struct sl_served_model){.reads_steps = false});
+        world.stops_at = round * REQUESTS;
+        struct sl_load_bodies bodies = make_bodies();
+        for (int k = 0; k < REQUESTS; k++)
+            add_values(&bodies.requests[k], k, 1);
+        assert_int_equal(measure(&bodies, 3, &rate, &err), SEQLSTM_CANCELLED);
+        assert_string_equal(err.message, "interrupted");
+        assert_int_equal(world.computed, round * REQUESTS);
+        assert_true(rate == -1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -316,6 +345,7 @@ int main(void)
         cmocka_unit_test(rows_without_steps_are_computed_in_batches),
         cmocka_unit_test(texts_are_computed_as_they_are),
         cmocka_unit_test(what_fails_ends_it),
+        cmocka_unit_test(a_signal_ends_it),
         cmocka_unit_test(without_memory_nothing_is_measured),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
