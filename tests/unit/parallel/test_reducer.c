@@ -131,6 +131,19 @@ static bool add_compressed(const struct sl_ranks *ranks, struct sl_reducer *redu
     return fine;
 }
 
+/* All ranks round alike, which fractions show. */
+static bool add_fractions(const struct sl_ranks *ranks, struct sl_reducer *reducer, float *grads, float *all)
+{
+    for (int64_t i = 0; i < ELEMS; i++)
+        grads[i] = get_grad(UPDATES, ranks->rank, i) * (0.1f + 0.03f * (float)ranks->rank);
+    mark(reducer, ranks->rank);
+    bool fine = sl_reducer_finish(reducer, NULL) == SEQLSTM_OK &&
+                sl_ranks_gather(ranks, grads, ELEMS * 4, all, NULL) == SEQLSTM_OK;
+    for (int r = 0; r < RANKS && fine; r++)
+        fine = memcmp(all + r * ELEMS, grads, ELEMS * sizeof *grads) == 0;
+    return fine;
+}
+
 static bool be_rank(int rank, const char *job, const struct sl_reduce_config *reduce, bool marks, int compress_rank,
                     bool spares_core)
 {
@@ -164,7 +177,8 @@ static bool be_rank(int rank, const char *job, const struct sl_reduce_config *re
                                                .marks = marks};
     fine = fine && sl_reducer_create(&request, &reducer, &err) == SEQLSTM_OK;
     if (fine && compress_rank > 0)
-        fine = add_compressed(&ranks, reducer, grads, grads + ELEMS, grads + 2 * ELEMS);
+        fine = add_compressed(&ranks, reducer, grads, grads + ELEMS, grads + 2 * ELEMS) &&
+               add_fractions(&ranks, reducer, grads, grads + 2 * ELEMS);
     for (int u = 0; u < UPDATES && fine && compress_rank == 0; u++)
         fine = add(&ranks, reducer, grads, u, marks);
     fine = fine && sl_reducer_get_times(reducer).exchange_ns > 0;

@@ -26,6 +26,7 @@ static struct {
     size_t bytes;
     float *grads;
     int64_t elems, exchanged; /* floats of sums */
+    int64_t gathered;         /* floats that each rank sends to all */
     int runs, fails_at;       /* the exchange that fails, counted from 1; 0: none */
     int late_ms;              /* until the other rank comes */
     sigset_t blocked;         /* the signals that the thread of the last exchange does not take */
@@ -70,6 +71,19 @@ static void double_bfloat16(uint16_t *values, int64_t elems)
     }
 }
 
+/* What each rank sends is the same. */
+static seqlstm_status gather(const struct seqlstm_exchange *e, struct seqlstm_error *err)
+{
+    const bool flags = e->dtype == SEQLSTM_DTYPE_UINT8;
+    const int64_t bytes = e->elems * (flags ? 1 : (int64_t)sizeof(float));
+    if (!flags && (!is_inside(e->to, 2 * bytes) || !is_inside(e->from, bytes)))
+        return seqlstm_error_set(err, SEQLSTM_INTERNAL, __FILE__, __LINE__, "a gathering into memory of others");
+    memcpy(e->to, e->from, (size_t)bytes);
+    memcpy((char *)e->to + bytes, e->from, (size_t)bytes);
+    scratch.gathered += flags ? 0 : e->elems;
+    return SEQLSTM_OK;
+}
+
 /* Sums are twice the values; what the other rank sends is what was offered to it: the packed or whole gradients. */
 static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *queue, const struct seqlstm_exchange *e,
                            struct seqlstm_error *err)
@@ -80,6 +94,8 @@ static seqlstm_status echo(struct seqlstm_group *group, struct seqlstm_queue *qu
         usleep((useconds_t)scratch.late_ms * 1000);
     if (++scratch.runs == scratch.fails_at)
         return seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "exchange %d has failed", scratch.runs);
+    if (e->kind == SEQLSTM_COLLECTIVE_ALL_GATHER)
+        return gather(e, err);
     if (e->dtype == SEQLSTM_DTYPE_UINT8)
         return SEQLSTM_OK;
     const int64_t bytes = e->elems * (e->dtype == SEQLSTM_DTYPE_BFLOAT16 ? 2 : 4);
@@ -180,6 +196,51 @@ static void all_stays_in_the_scratch(void **state)
                     const struct sl_parallel_config config = {.data = 2, .reduce = ways[w]};
                     add(&config, &cases[c].matrix, cases[c].elems, used, marks);
                 }
+}
+
+/* Few ranks gather what a part of the scratch has room for, their own part beside it; more is added in place. */
+static void what_is_gathered_has_room(void **state)
+{
+    static const struct sl_bundle_matrix matrices[] = {
+        {0, 10, 3, false}, {0, 12, 4, false}, {5, 30, 2, false}, {2, 7, 8, false}};
+    static const struct sl_parallel_config config = {.data = 2, .compress = {SL_COMPRESS_POWERSGD, 1}};
+    (void)state;
+    for (size_t m = 0; m < sizeof matrices / sizeof *matrices; m++) {
+        const struct sl_bundle_matrix *matrix = &matrices[m];
+        const int64_t elems = matrix->rows * matrix->columns + 2 * matrix->offset;
+        for (int64_t used = 0; used <= matrix->rows; used++) {
+            struct sl_connection *connection = NULL;
+            struct sl_reducer *reducer = NULL;
+            struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+            struct sl_ranks ranks;
+            float grads[ELEMS_MOST] = {0}, errors[ELEMS_MOST] = {0}, given[ELEMS_MOST];
+            begin(grads, elems);
+            assert_int_equal(fake_connect(0, 2, &connection, &err), SEQLSTM_OK);
+            assert_int_equal(sl_ranks_init(&ranks, connection, &config, NULL, &err), SEQLSTM_OK);
+            const struct sl_reducer_request request = {.ranks = &ranks,
+                                                       .grads = grads,
+                                                       .elems = elems,
+                                                       .matrices = matrix,
+                                                       .matrix_count = 1,
+                                                       .errors = errors};
+            assert_int_equal(sl_reducer_create(&request, &reducer, &err), SEQLSTM_OK);
+            for (int64_t i = 0; i < elems; i++) {
+                const int64_t row = (i - matrix->offset) / matrix->columns;
+                const bool other = i >= matrix->offset && row < matrix->rows && row >= used;
+                given[i] = grads[i] = other ? 0 : (float)(i % 7 + 1);
+            }
+            if (sl_reducer_finish(reducer, &err) != SEQLSTM_OK)
+                fail_msg("matrix %d, %lld rows: %s", (int)m, (long long)used, err.message);
+            for (int64_t i = 0; i < elems; i++)
+                assert_true(grads[i] == 2 * given[i]);
+            check_guards();
+            const int64_t sum = 2 * matrix->offset + used * matrix->columns;
+            assert_int_equal(scratch.gathered, 3 * sum <= elems ? sum : 0);
+            sl_reducer_destroy(reducer);
+            sl_connection_close(connection);
+            free(scratch.block);
+        }
+    }
 }
 
 /* Whichever exchange fails, of whichever group, the update ends with its message, and so does the next one. */
@@ -428,6 +489,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_stays_in_the_scratch),
+        cmocka_unit_test(what_is_gathered_has_room),
         cmocka_unit_test(a_failure_is_told_with_its_message),
         cmocka_unit_test(rows_are_chosen_only_where_flags_can_be_exchanged),
         cmocka_unit_test(signals_are_left_to_the_thread_that_computes),
