@@ -270,6 +270,10 @@ def test_lesser_instructions(t):
             .replace('[cpu-onednn, cpu-blas]', '[{plugin: cpu-blas, options: {instructions: portable}}]'))
     for command in ('plan', 'run'):  # where no layer is in bfloat16 the key has no effect
         t.refuse(3, command, 'low.yaml').says('E0503', 'no layer is computed in bfloat16', 'AMX', 'low.yaml:3:12')
+    portable = '{plugin: cpu-blas, options: {instructions: portable}}'
+    for backends, first in ((f'[reference, {portable}]', 'reference: The reference'), (f'[{portable}, reference]', 'cpu-blas: cpu-blas')):
+        t.refuse(3, 'plan', 'low.yaml', '--set', f'backends={backends}', '--set', 'dispatch.policy=order').says(
+            f'no layer is computed in bfloat16 on this machine: {first} computes in ')  # the reason of the first in the list
     # a run that comes from another machine goes on, and is told
     t.run('run', 'low.yaml', '--out', 'low', '-q', '--set', 'precision=float32')
     t.run('resume', 'low', '--set', 'precision=bfloat16', '--set', 'train.epochs=2').says(

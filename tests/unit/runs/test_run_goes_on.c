@@ -2,6 +2,9 @@
 /* Runs that end, are interrupted and go on: what is measured at the end, and which files have a checksum meanwhile. */
 #include "opened_run.h"
 
+#include <errno.h>
+
+#include "oom.h"
 #include "session/record/session_record.h"
 
 #define MODEL(train)                                                                                                   \
@@ -114,11 +117,40 @@ static void test_only_files_that_are_written_have_a_checksum(void **state)
     close_run(&run);
 }
 
+static void fill_disk(void *context, const struct sl_train_report *report)
+{
+    (void)context, (void)report;
+    io_fail_at(1, ENOSPC, -1);
+}
+
+/* A session that has evaluated, and whose training then fails, has the weights of the run again, and not those that the
+ * training has left. */
+static void test_a_training_that_fails_leaves_the_weights(void **state)
+{
+    static const struct sl_override more[] = {{.origin = "--set", .assignment = "train.epochs=9"}};
+    const struct sl_run_observer observer = {.train = {.on_step = fill_disk}};
+    struct opened_run run;
+    struct sl_run_result result;
+    struct sl_evaluation before, after;
+    (void)state;
+    open_text(&run, "failing", MODEL("epochs: 2, optimizer: {type: adam, learning_rate: 0.1}"));
+    ok(train_run(&run, &result), &run.err);
+    close_run(&run);
+    open_to_go_on(&run, "failing", more, 1);
+    ok(sl_session_evaluate(run.session, SL_SPLIT_TRAIN, &before, &run.err), &run.err);
+    assert_int_equal(sl_session_run(run.session, &observer, &result, &run.err), SEQLSTM_IO);
+    assert_true(io_disarm());
+    ok(sl_session_evaluate(run.session, SL_SPLIT_TRAIN, &after, &run.err), &run.err);
+    assert_true(after.values.items[0].value == before.values.items[0].value);
+    close_run(&run);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_each_split_has_its_own_metrics),
         cmocka_unit_test(test_only_files_that_are_written_have_a_checksum),
+        cmocka_unit_test(test_a_training_that_fails_leaves_the_weights),
     };
     return cmocka_run_group_tests(tests, setup, scratch_remove);
 }

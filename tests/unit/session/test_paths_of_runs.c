@@ -158,6 +158,27 @@ static void a_thousand_runs_are_not_too_many(void **state)
     free(path);
 }
 
+/* What the system says is passed on, in words and as a number, with what to do. */
+static void a_folder_that_cannot_be_made(void **state)
+{
+    char name[300], expected[500];
+    struct sl_model model = {.name = "m"};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *made = NULL, *path = NULL;
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(sl_run_folder_make(&model, name, &made, &path, &err), SEQLSTM_IO);
+    snprintf(expected, sizeof expected,
+             "%s: cannot make the run folder: %s; use another folder: `--out DIR`, or `output.dir`", name,
+             strerror(ENAMETOOLONG));
+    assert_string_equal(err.message, expected);
+    assert_int_equal(err.code, SEQLSTM_IO);
+    assert_int_equal(err.native_code, ENAMETOOLONG);
+    assert_true(made == NULL && path == NULL);
+}
+
 /* The writer of a run removes what one that was killed has left; a second writer is refused, and is told so in a
  * way that a program can read. */
 static void a_run_has_one_writer(void **state)
@@ -338,6 +359,7 @@ int main(void)
         cmocka_unit_test(what_is_no_utf8_is_named),
         cmocka_unit_test(what_was_made_is_taken_back),
         cmocka_unit_test(a_thousand_runs_are_not_too_many),
+        cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(a_link_among_checkpoints_is_refused),
         cmocka_unit_test(a_run_has_one_writer),
         cmocka_unit_test(a_run_is_found_or_memory_is_short),
