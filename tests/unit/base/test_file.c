@@ -400,6 +400,12 @@ static void mapped_files_may_change(void **state)
     assert_memory_equal(out, "23456789", 8);
     assert_int_equal(sl_file_map_check(&map, path, &err), SEQLSTM_OK);
     assert_int_equal(sl_file_map_check(&empty, path, &err), SEQLSTM_OK);
+    struct sl_file_map lost = map; /* one that can no longer be read */
+    lost.fd = -1;
+    assert_int_equal(sl_file_map_read(&lost, "here", map.data + 2, 8, out, &err), SEQLSTM_IO);
+    assert_string_equal(err.message, "cannot read `here`: Bad file descriptor");
+    assert_int_equal(sl_file_map_check(&lost, "here", &err), SEQLSTM_IO);
+    assert_string_equal(err.message, "cannot read `here`: Bad file descriptor");
     assert_int_equal(ftruncate(fd, 6), 0);
     assert_int_equal(sl_file_map_read(&map, path, map.data + 2, 8, out, &err), SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "was cut while it was used (10 bytes then)"));
