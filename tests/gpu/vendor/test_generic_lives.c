@@ -86,7 +86,8 @@ static void make_slots(struct life *l, const union seqlstm_any_desc *d)
             values[k][e] = (float)(seqlstm_mix64(1, (uint64_t)k, e) % 2001) / 8000 - 0.125f;
     made = true;
     for (int k = 0; k < SLOTS; k++) {
-        const bool absent = d->head.op == SEQLSTM_OP_RECURRENT && k > SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, 2);
+        const bool absent = d->head.op == SEQLSTM_OP_RECURRENT ? k > SEQLSTM_SLOT_RECURRENT_PARAM(1, 0, 2)
+                                                               : k >= SEQLSTM_SLOT_DENSE_COUNT;
         l->slots[k] = absent ? NULL : allocate(l, bytes);
         l->grads[k] = absent ? NULL : allocate(l, bytes);
         for (int of_grads = 0; !absent && of_grads < 2; of_grads++)
