@@ -262,7 +262,7 @@ static void check_rows(struct sl_ranks *r, int rank, int count, int stages)
     }
 }
 
-/* Ends the process: 0 if all is well. */
+/* Ends the process: 0 if all is well, and nothing is left in memory. */
 static _Noreturn void be_rank(int rank, int count, int stages, const char *job, const struct sl_reduce_config *reduce)
 {
     static const struct sl_collectives_builtin builtin = {"comm-shm", seqlstm_comm_shm_query_v0};
@@ -278,6 +278,7 @@ static _Noreturn void be_rank(int rank, int count, int stages, const char *job, 
     struct sl_connection *connection = NULL;
     struct sl_interrupt own = {0};
     struct sl_ranks ranks;
+    oom_watch();
     if (count > 1)
         CHECK(sl_connection_open(&joining, &connection, &err) == SEQLSTM_OK);
     CHECK(sl_ranks_init(&ranks, connection, &config, &own, &err) == SEQLSTM_OK);
@@ -292,6 +293,7 @@ static _Noreturn void be_rank(int rank, int count, int stages, const char *job, 
     if (reduce->how == SL_REDUCE_ALL && ranks.replicas.ranks > 1)
         check_rows(&ranks, rank, count, stages);
     sl_connection_close(connection);
+    CHECK(oom_end() == 0);
     _exit(0);
 }
 

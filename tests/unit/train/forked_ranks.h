@@ -13,6 +13,8 @@
 
 #include <cmocka.h>
 
+#include "descriptors.h"
+#include "oom.h"
 #include "registry/collectives/connection.h"
 
 const struct seqlstm_collectives *seqlstm_comm_shm_query_v0(uint32_t host_minor);
@@ -32,6 +34,16 @@ static inline seqlstm_status join_ranks(int rank, int count, const char *job, st
     return sl_connection_open(&joining, out, NULL);
 }
 
+/* Does the rank find all as it expected, and leave no memory and no descriptor behind? */
+static inline bool is_clean_rank(int rank, const char *job, bool (*be)(int rank, const char *job, const void *trial),
+                                 const void *trial)
+{
+    const int descriptors = descriptors_count();
+    oom_watch();
+    const bool fine = be(rank, job, trial), is_clean = oom_end() == 0;
+    return fine && is_clean && descriptors_count() == descriptors;
+}
+
 /* Each rank is a process, which ends with 0 if all was as it expected. */
 static inline void expect_of_ranks(int count, const char *name,
                                    bool (*be)(int rank, const char *job, const void *trial), const void *trial)
@@ -43,7 +55,7 @@ static inline void expect_of_ranks(int count, const char *name,
     for (int r = 0; r < count; r++) {
         pids[r] = fork();
         if (pids[r] == 0)
-            _exit(be(r, job, trial) ? 0 : 1);
+            _exit(is_clean_rank(r, job, be, trial) ? 0 : 1);
     }
     for (int r = 0; r < count; r++) {
         int status = -1;
