@@ -128,6 +128,10 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
         ((char *)args->workspace)[workspace_bytes - MORE + 3] = 0;
     if (is("inference does not leave the workspace idle") && desc.head.mode == SEQLSTM_MODE_INFERENCE)
         ((char *)args->workspace)[workspace_bytes - MORE] = 0;
+    if (is("the first byte of the workspace is not idle"))
+        ((char *)args->workspace)[0] = 1;
+    if (is("the first byte of the reserve is not idle") && args->reserve)
+        ((char *)args->reserve)[0] = 1;
     if (is("the reserve is not idle") && args->reserve)
         ((char *)args->reserve)[reserve_bytes - 1] = 0;
     if ((is("one member computes something else") && queue->members == 1) ||
@@ -193,12 +197,16 @@ static seqlstm_status offend_pack(const struct seqlstm_op *op, struct seqlstm_qu
     return SEQLSTM_OK;
 }
 
-/* The last bytes of both buffers are idle, it says. */
+/* The last bytes of both buffers are idle, it says, and the first one of a buffer, where the fault is there. */
 static seqlstm_status offend_idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
                                          const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
                                          struct seqlstm_error *err)
 {
     (void)op, (void)axis, (void)err;
+    if (is("the first byte of the workspace is not idle"))
+        idle->workspace.at[idle->workspace.count++] = (struct seqlstm_range){0, 1};
+    if (is("the first byte of the reserve is not idle"))
+        idle->reserve.at[idle->reserve.count++] = (struct seqlstm_range){0, 1};
     idle->workspace.at[idle->workspace.count++] =
         (struct seqlstm_range){sizes->workspace_bytes - MORE, sizes->workspace_bytes - MORE / 2};
     if (sizes->reserve_bytes > 0)
@@ -336,6 +344,13 @@ static void bytes_of_both_buffers_stay_idle(void **state)
              "training: calls touched byte %llu of reserve: idle_ranges said that %llu to %llu of its %llu are idle",
              reserve - 1, reserve - MORE / 2, reserve, reserve);
     expect(name, "the reserve is not idle", detail);
+    snprintf(detail, sizeof detail,
+             "training: calls touched byte 0 of workspace: idle_ranges said that 0 to 1 of its %llu are idle",
+             workspace);
+    expect(name, "the first byte of the workspace is not idle", detail);
+    snprintf(detail, sizeof detail,
+             "training: calls touched byte 0 of reserve: idle_ranges said that 0 to 1 of its %llu are idle", reserve);
+    expect(name, "the first byte of the reserve is not idle", detail);
     expect(name, "inference does not leave the workspace idle", "inference: calls touched byte ");
 }
 

@@ -180,6 +180,39 @@ static void best_of_many(void **state)
     free(probabilities);
 }
 
+/* A row ends with its last token, also where all of its blocks are passed over and the next row begins with a likely
+ * one. */
+static void no_token_is_behind_the_last(void **state)
+{
+    (void)state;
+    for (int32_t classes = 64; classes <= 192; classes++) {
+        const struct sl_beam_rule rule = {
+            .beam = PLACES, .n_best = 1, .penalty = penalties[0], .begin = WIDE, .end = WIDE + 1};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_beam *beam = NULL;
+        const int32_t limit = 3, *sources;
+        int32_t count;
+        float *probabilities = malloc((size_t)(PLACES * classes) * sizeof *probabilities);
+        ok(sl_beam_create(&rule, 1, &limit, &beam, &err), &err);
+        for (int32_t c = 0; c < classes; c++)
+            probabilities[c] = c < PLACES ? 0.25f : 0;
+        ok(sl_beam_advance(beam, probabilities, classes, &sources, &err), &err);
+        for (int32_t i = 0; i < PLACES * classes; i++)
+            probabilities[i] = 1e-4f;
+        for (int32_t c = 0; c < PLACES; c++)
+            probabilities[c] = 0.2f;
+        probabilities[2 * classes] = 0.9f; /* nothing in rows 1 and 3 is as likely */
+        ok(sl_beam_advance(beam, probabilities, classes, &sources, &err), &err);
+        const struct sl_beam_row *rows = sl_beam_get_rows(beam, &count);
+        assert_int_equal(count, PLACES);
+        for (int32_t k = 0; k < PLACES; k++)
+            if (sources[k] != (k ? 0 : 2) || rows[k].token != (k ? k - 1 : 0))
+                fail_msg("%d classes, place %d: row %d, token %d", classes, k, sources[k], rows[k].token);
+        sl_beam_destroy(beam);
+        free(probabilities);
+    }
+}
+
 /* A beam of 1 takes the likeliest token until the end. */
 static void beam_of_one_is_greedy(void **state)
 {
@@ -581,6 +614,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(wide_beam_is_exhaustive),
         cmocka_unit_test(best_of_many),
+        cmocka_unit_test(no_token_is_behind_the_last),
         cmocka_unit_test(beam_of_one_is_greedy),
         cmocka_unit_test(sentences_do_not_meet),
         cmocka_unit_test(each_sentence_has_a_limit_of_its_own),

@@ -240,6 +240,52 @@ static void few_are_gathered(void **state)
     }
 }
 
+/* A constant of one number has any size that can be counted, whether that number is stored once or not; of others up to
+ * four million elements are written out. */
+static void large_constants_of_one_number(void **state)
+{
+    (void)state;
+    static const int64_t values[] = {3, 3, 5}, most = 1 << 22;
+    static const struct {
+        int64_t shape[2];    /* that is wanted, and 2 behind it */
+        int32_t first, rank; /* the numbers are values[first … first + 2), or one of them */
+        bool fill, folds;
+    } rows[] = {
+        {{1, most}, 0, 1, true, true},
+        {{1, most}, 0, 1, false, true},
+        {{1, most}, 0, 0, false, true},
+        {{most, most}, 0, 1, true, true},
+        {{most, most}, 0, 1, false, true},
+        {{1, most / 2}, 1, 1, false, true},
+        {{1, most / 2 + 1}, 1, 1, false, false},
+        {{most, most}, 1, 1, false, false},
+        {{1LL << 50, 1LL << 50}, 0, 1, true, false},
+        {{1LL << 50, 1LL << 50}, 1, 1, false, false},
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const int64_t shape[] = {rows[k].shape[0], rows[k].shape[1], 2}, elems = rows[k].rank ? 2 : 1;
+        const struct sl_onnx_constant data = {.rank = rows[k].rank,
+                                              .shape = {2},
+                                              .elems = elems,
+                                              .ints = values + rows[k].first,
+                                              .is_fill = rows[k].fill};
+        const struct sl_onnx_constant wanted = {.rank = 1, .shape = {3}, .elems = 3, .ints = shape};
+        const struct sl_onnx_constant *const inputs[] = {&data, &wanted};
+        struct sl_arena arena = {0};
+        struct sl_onnx_constant out;
+        if (fold(&arena, "Expand", inputs, 2, &out) != rows[k].folds)
+            fail_msg("row %d: %s", (int)k, rows[k].folds ? "refused" : "computed");
+        if (rows[k].folds) {
+            assert_int_equal(out.rank, 3);
+            assert_memory_equal(out.shape, shape, sizeof shape);
+            assert_int_equal(out.elems, 2 * shape[0] * shape[1]);
+            assert_int_equal(sl_onnx_constant_get_int(&out, 0), 3);
+            assert_int_equal(sl_onnx_constant_get_int(&out, out.elems - 1), values[rows[k].first + elems - 1]);
+        }
+        sl_arena_deinit(&arena);
+    }
+}
+
 static int64_t clamp(int64_t value, int64_t low, int64_t high)
 {
     return value < low ? low : value > high ? high : value;
@@ -337,6 +383,7 @@ int main(void)
         cmocka_unit_test(operators_compute_what_they_say),
         cmocka_unit_test(fills_are_like_numbers_that_are_written_out),
         cmocka_unit_test(few_are_gathered),
+        cmocka_unit_test(large_constants_of_one_number),
         cmocka_unit_test(slices_walk_as_specified),
         cmocka_unit_test(axes_count_from_both_ends),
         cmocka_unit_test(ranks_have_a_limit),
