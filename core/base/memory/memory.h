@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Large aligned allocations, counted in an object that the caller passes: there is no global total.
  *
- * Blocks are aligned to at least 64 bytes, and rounded up so that reading a whole last vector stays inside. Counting is
- * atomic: one sl_memory may serve many threads.
+ * Blocks are aligned to at least 64 bytes, and rounded up so that reading a whole last vector stays inside; in large
+ * ones, wherever it begins. Counting is atomic: one sl_memory may serve many threads.
  */
 #ifndef SL_BASE_MEMORY_MEMORY_H
 #define SL_BASE_MEMORY_MEMORY_H

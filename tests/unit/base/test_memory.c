@@ -144,6 +144,20 @@ static void whole_vectors_are_read(void **state)
         }
 }
 
+/* Also one that begins at the last byte. What follows the pages of a large block cannot be read. */
+static void whole_vectors_of_large_blocks_are_read(void **state)
+{
+    static const size_t more[] = {0, 1, SL_MEMORY_PAGE - 64, SL_MEMORY_PAGE - 1, SL_MEMORY_PAGE};
+    (void)state;
+    for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
+        const size_t bytes = SL_MEMORY_LARGE + more[m];
+        volatile char *block = sl_memory_alloc(NULL, bytes), sum = 0;
+        for (size_t k = bytes - 64; k < bytes - 1 + 64; k++)
+            sum = (char)(sum ^ block[k]);
+        sl_memory_free(NULL, (void *)(uintptr_t)block);
+    }
+}
+
 static void clock_moves_forward(void **state)
 {
     (void)state;
@@ -185,6 +199,7 @@ int main(void)
         cmocka_unit_test(large_blocks_begin_with_a_large_page),
         cmocka_unit_test(large_blocks_are_given_back_whole),
         cmocka_unit_test(whole_vectors_are_read),
+        cmocka_unit_test(whole_vectors_of_large_blocks_are_read),
         cmocka_unit_test(clock_moves_forward),
         cmocka_unit_test(interrupt_is_seen_once),
     };

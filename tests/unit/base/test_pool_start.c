@@ -6,6 +6,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -68,9 +69,28 @@ static void a_thread_that_cannot_be_started_is_told(void **state)
     }
 }
 
+/* Of 1024 members; with one more, none is tried. */
+static void the_largest_pool_is_one_of_its_sizes(void **state)
+{
+    (void)state;
+    for (int32_t members = SL_POOL_MEMBERS_MOST; members <= SL_POOL_MEMBERS_MOST + 1; members++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_pool *pool = NULL;
+        refused_thread = 2;
+        const seqlstm_status status = sl_pool_create(members, &pool, &err);
+        const bool tried = refused_thread == 0;
+        refused_thread = 0;
+        assert_null(pool);
+        assert_int_equal(tried, members == 1024);
+        assert_int_equal(status, tried ? SEQLSTM_IO : SEQLSTM_INVALID_ARGUMENT);
+        assert_non_null(strstr(err.message, tried ? "thread 2 of 1023: " : "has 1 to 1024 members, not 1025"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_largest_pool_is_one_of_its_sizes),
         cmocka_unit_test(a_thread_that_cannot_be_started_is_told),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
