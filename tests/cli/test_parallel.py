@@ -367,6 +367,23 @@ def test_what_is_wrong_is_said_once(t):
     t.run('run', 'm.yaml', '--out', 'alone', '-q', env=environment)
 
 
+def test_ranks_warn_as_one_does(t):
+    """Once the training goes on. What was said before it started is the launcher's."""
+    t.write('m.yaml', harness.TINY.replace('adam, learning_rate: 1e-2', 'sgd, learning_rate: 1e25')
+            .replace('epochs: 3', 'epochs: 1\n  on_divergence: skip'))
+
+    def train(*flags):
+        err = t.run(*flags, *ORDER, rc=5).err
+        return [line for line in err.splitlines() if line.startswith(('warning: ', 'resuming from '))]
+
+    alone = train('run', 'm.yaml', '--out', 'one', *ranks(1))
+    expect(any('is skipped (2 in a row)' in line for line in alone), alone)
+    expect(train('run', 'm.yaml', '--out', 'two', *ranks(2)) == alone, 'the warnings of two ranks are others')
+    expect(train('run', 'm.yaml', '--out', 'quiet', *ranks(2), '-q') == [], 'warnings that -q leaves out')
+    resumed = train('resume', 'two', '--set', 'train.epochs=2')
+    expect(resumed[0].startswith('resuming from two/') and len(set(resumed)) == len(resumed) > 1, resumed)
+
+
 def test_ranks_that_do_not_fit_the_division(t):
     """Refused before they meet; as many ranks as shards fit."""
     t.write('m.yaml', harness.TINY)
