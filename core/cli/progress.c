@@ -205,7 +205,7 @@ static void write_values(struct sl_buf *buf, const struct sl_metric_values *valu
 static bool is_epoch_shown(struct cli_train_view *view, const struct sl_train_report *report)
 {
     int64_t now = sl_clock_ns();
-    bool last = report->epochs > 0 && report->progress.epochs + 0.5 >= (double)report->epochs;
+    bool last = report->epochs > 0 && report->progress.epochs >= (double)report->epochs;
     if (view->epoch_lines >= EPOCHS_SHOWN && !last && now - view->epoch_ns < EPOCH_NS)
         return false;
     view->epoch_lines++;
@@ -227,7 +227,7 @@ static void on_epoch(void *context, const struct sl_train_report *report)
     sl_text_write_seconds(seconds, report->progress.seconds);
     sl_text_snprintf(learning_rate, sizeof learning_rate, "%.3g", report->learning_rate);
     struct sl_buf buf = {0};
-    sl_buf_printf(&buf, "epoch %lld", (long long)(report->progress.epochs + 0.5));
+    sl_buf_printf(&buf, "epoch %lld", (long long)report->epoch + 1);
     if (report->epochs > 0)
         sl_buf_printf(&buf, "/%lld", (long long)report->epochs);
     view->epoch_columns = buf.length_bytes;

@@ -182,8 +182,10 @@ static void test_many_epochs(void **state)
     const struct sl_train_observer train = cli_train_view_observer(view).train;
     capture_begin();
     for (int e = 1; e <= 1000; e++) {
-        const struct sl_train_report report = {
-            .progress = {.epochs = e, .updates = 2 * e, .seconds = e}, .epochs = 1000, .values = &values};
+        const struct sl_train_report report = {.progress = {.epochs = e, .updates = 2 * e, .seconds = e},
+                                               .epoch = e - 1,
+                                               .epochs = 1000,
+                                               .values = &values};
         now_ns += 10 * ms;
         train.on_epoch(view, &report);
         train.on_validation(view, &report);
@@ -202,6 +204,34 @@ static void test_many_epochs(void **state)
         lines++;
     assert_int_equal(lines, expected);
     assert_non_null(strstr(sl_buf_text(&out), "epoch 1000/1000  train"));
+    sl_buf_deinit(&out);
+}
+
+/* So it is with validations within an epoch, also within the last one. */
+static void test_many_validations(void **state)
+{
+    struct cli_context cli = make_context(CLI_PROGRESS_LINES, 0);
+    struct sl_buf out = {0};
+    struct sl_metric_values values = make_values(1, NULL, 0);
+    int lines = 0;
+    (void)state;
+    now_ns = 0;
+    struct cli_train_view *view = cli_train_view_create(&cli);
+    const struct sl_train_observer train = cli_train_view_observer(view).train;
+    capture_begin();
+    for (int v = 1; v <= 1000; v++) {
+        values.items[0].value = v;
+        const struct sl_train_report report = {
+            .progress = {.epochs = v / 1000.0, .updates = v}, .epochs = 1, .values = &values};
+        now_ns += 10 * ms;
+        train.on_validation(view, &report);
+    }
+    capture_end(&out);
+    cli_train_view_destroy(view);
+    for (const char *at = sl_buf_text(&out); (at = strstr(at, "  valid  loss ")) != NULL; at++)
+        lines++;
+    assert_int_equal(lines, 20 + 980 / 50 + 1);
+    assert_non_null(strstr(sl_buf_text(&out), "  valid  loss 1000\n"));
     sl_buf_deinit(&out);
 }
 
@@ -286,6 +316,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_shown),
         cmocka_unit_test(test_many_epochs),
+        cmocka_unit_test(test_many_validations),
         cmocka_unit_test(test_steps_in_between_are_not_shown),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
