@@ -105,11 +105,17 @@ INLINE vf lstm_gate_mark(float limit, vf z, vf y)
     return limit > 0.0f ? v_mark(v_le(v_abs(z), v_set(limit)), y) : y;
 }
 
+/* The stored gate value without its mark: a marked 0 is above 0 where denormals are not zero. */
+INLINE vf lstm_gate_value(float limit, vf y)
+{
+    return limit > 0.0f ? v_mark(v_gt(v_zero(), v_zero()), y) : y;
+}
+
 /* A number with the sign of the gate's pre-activation that is within the clip exactly if the pre-activation was.
  * Made from the stored value. */
 INLINE vf lstm_gate_argument(float limit, vf y)
 {
-    return limit > 0.0f ? v_select(v_marked(y), v_clip(limit, y), v_set(2.0f * limit)) : y;
+    return limit > 0.0f ? v_select(v_marked(y), v_clip(limit, lstm_gate_value(limit, y)), v_set(2.0f * limit)) : y;
 }
 
 /* Reads the stored gates if forward left them activated. Their derivatives follow from the values, and v_derivative
@@ -117,14 +123,16 @@ INLINE vf lstm_gate_argument(float limit, vf y)
 INLINE struct lstm_gates lstm_gates_recall(const struct blas_cell *cell, const float *gates, vf old)
 {
     struct lstm_gates s;
-    s.i = v_load(gates);
-    s.f = v_load(gates + 16);
-    s.g = v_load(gates + 32);
-    s.o = v_load(gates + 48);
-    s.zi = lstm_gate_argument(cell->gate_clip, s.i);
-    s.zf = lstm_gate_argument(cell->gate_clip, s.f);
-    s.zg = lstm_gate_argument(cell->gate_clip, s.g);
-    s.zo = lstm_gate_argument(cell->gate_clip, s.o);
+    const float limit = cell->gate_clip;
+    const vf i = v_load(gates), f = v_load(gates + 16), g = v_load(gates + 32), o = v_load(gates + 48);
+    s.zi = lstm_gate_argument(limit, i);
+    s.zf = lstm_gate_argument(limit, f);
+    s.zg = lstm_gate_argument(limit, g);
+    s.zo = lstm_gate_argument(limit, o);
+    s.i = lstm_gate_value(limit, i);
+    s.f = lstm_gate_value(limit, f);
+    s.g = lstm_gate_value(limit, g);
+    s.o = lstm_gate_value(limit, o);
     s.raw = v_fma(s.f, old, v_mul(s.i, s.g));
     s.now = v_clip(cell->cell_clip, s.raw);
     return s;
