@@ -27,6 +27,8 @@ void write_peak(size_t bytes)
 
 } // namespace
 
+emulated_memory device_memory;
+
 size_t emulated_memory::get_limit()
 {
     const char *text = getenv("SEQLSTM_EMULATED_MEMORY");

@@ -40,4 +40,6 @@ class emulated_memory
     void end_work();
 };
 
+extern emulated_memory device_memory; /* of all devices */
+
 #endif

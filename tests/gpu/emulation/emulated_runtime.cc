@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* plugins/common/cuda_runtime.h without a device: streams are threads, memory is an arena that only running work may
- * access (emulated_memory.h), captures are lists of work.
- *
- * Work starts late on purpose: a host that does not wait reads old numbers. A copy out of pinned memory reads it when
+/* plugins/common/cuda_runtime.h without a device: streams are threads (emulated_stream.h), memory is an arena that only
+ * running work may access (emulated_memory.h), captures are lists of work. A copy out of pinned memory reads it when
  * the copy runs.
  *
  * A stream that is being captured stores its work instead of doing it. A launch of the capture does the work with what
  * memory contains by then. As with cudaStreamCaptureModeThreadLocal, anything that waits, allocates or releases
  * meanwhile fails and spoils the capture. So does a copy from or to the host, which the contract forbids and a device
  * would do with old addresses.
- *
- * An event happens on the stream, after the work before it. Another stream that waits for it does no work until then.
- *
- * With SEQLSTM_EMULATED_COSTS=LAUNCH,NODE (nanoseconds) events tell the time of a device which does nothing but start
- * work: each call of the host that starts a kernel, copy or fill takes LAUNCH, and each node of a capture takes NODE.
  *
  * With SEQLSTM_EMULATED_SHARED=BYTES a block has no more shared memory than that, with SEQLSTM_EMULATED_DEVICES=N there
  * are so many devices. With SEQLSTM_EMULATED_MULTIPROCESSORS=N each has so many multiprocessors, with
@@ -26,33 +19,28 @@
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
  *
- * A profiler is told what ran and when, in the same times (emulated_observe in emulated_device.h).
- *
- * With SEQLSTM_EMULATED_COUNTS=FILE, each stream adds a line to the file when it ends: what the host has started on
- * it. With SEQLSTM_EMULATED_NODES=FILE, each capture adds a line with its nodes, in order. */
+ * With SEQLSTM_EMULATED_NODES=FILE, each capture adds a line with its nodes, in order. */
 #include "emulated_runtime.h"
 #include "emulated_device.h"
 #include "emulated_memory.h"
+#include "emulated_stream.h"
 
 #include <atomic>
-#include <condition_variable>
 #include <cstdio>
 #include <cstdlib>
-#include <deque>
 #include <map>
 #include <memory>
 #include <mutex>
-#include <string>
-#include <thread>
-#include <time.h>
 #include <vector>
 
 #include "common/cuda_runtime.h"
 
+using namespace emulation;
+
 namespace
 {
 
-enum { LAUNCH_FAILURE = 719, INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, SHARED_MOST = 227 * 1024 };
+enum { INVALID_HANDLE = 400, CAPTURE_UNSUPPORTED = 900, SHARED_MOST = 227 * 1024 };
 
 /* ---- memory --------------------------------------------------------------------------------------------- */
 
@@ -62,8 +50,6 @@ size_t get_shared()
     const char *text = getenv("SEQLSTM_EMULATED_SHARED");
     return text ? strtoul(text, nullptr, 10) : (size_t)SHARED_MOST;
 }
-
-emulated_memory memory;
 
 /* Ranges of pinned memory. */
 std::mutex pinned_lock;
@@ -79,183 +65,7 @@ bool is_pinned(const void *pointer)
 
 /* ---- streams -------------------------------------------------------------------------------------------- */
 
-typedef std::function<bool(char *failure, size_t capacity)> work;
-
-struct node {
-    work job;
-    std::string name;
-    int kind; /* for a profiler; 0: none of its kinds */
-};
-typedef std::shared_ptr<std::vector<node>> graph; /* a launch holds it until it has run */
-
-/* What the host has started on a stream: each is a call of the driver. */
-struct counts {
-    long kernels = 0, copies = 0, fills = 0, graphs = 0, captured = 0, waits = 0, events = 0;
-};
-
 std::atomic<bool> launched; /* any capture */
-
-/* The model of costs. */
-struct costs {
-    bool known = false;
-    double launch = 0, node = 0;
-
-    costs()
-    {
-        const char *text = getenv("SEQLSTM_EMULATED_COSTS");
-        known = text && sscanf(text, "%lf,%lf", &launch, &node) == 2;
-    }
-};
-const costs model;
-
-/* The profiler, and the clock of the device by the model. */
-std::atomic<emulated_observer_fn *> observer;
-std::mutex clock_lock;
-double device_ns = 0;
-
-double read_clock()
-{
-    timespec now = {};
-    if (model.known) {
-        std::lock_guard<std::mutex> guard(clock_lock);
-        return device_ns;
-    }
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e9 + (double)now.tv_nsec;
-}
-
-/* Tells the observer of the job: at once by the model, of which it takes cost_ns, or else when the job has run. */
-work observe(int kind, const char *name, double cost_ns, work job)
-{
-    emulated_observer_fn *told = observer;
-    if (!told || kind == 0)
-        return job;
-    if (model.known) {
-        std::lock_guard<std::mutex> guard(clock_lock);
-        told(kind, name, device_ns, device_ns + cost_ns);
-        device_ns += cost_ns;
-        return job;
-    }
-    return [told, kind, name = std::string(name), job = std::move(job)](char *failure, size_t capacity) {
-        const double begin = read_clock();
-        const bool fine = job(failure, capacity);
-        told(kind, name.c_str(), begin, read_clock());
-        return fine;
-    };
-}
-
-struct stream {
-    const int device;
-    std::mutex lock;
-    std::condition_variable changed;
-    std::deque<work> queue;
-    graph captured; /* in progress */
-    bool spoilt = false;
-    counts started;
-    long given = 0, done = 0;
-    double spent = 0; /* nanoseconds on the device by the model, of what has been given */
-    bool stopping = false;
-    char failure[256] = "";
-    std::thread worker;
-
-    explicit stream(int ordinal) : device(ordinal), worker([this] { run(); })
-    {
-    }
-    ~stream()
-    {
-        {
-            std::lock_guard<std::mutex> guard(lock);
-            stopping = true;
-        }
-        changed.notify_all();
-        worker.join();
-    }
-    void run()
-    {
-        std::unique_lock<std::mutex> guard(lock);
-        bool open = false;
-        for (;;) {
-            if (queue.empty() && open) {
-                memory.end_work();
-                open = false;
-            }
-            if (queue.empty()) {
-                changed.notify_all();
-                if (stopping)
-                    return;
-            }
-            changed.wait(guard, [this] { return stopping || !queue.empty(); });
-            if (queue.empty())
-                continue;
-            work job = std::move(queue.front());
-            queue.pop_front();
-            const bool failed = failure[0] != 0;
-            guard.unlock();
-            if (!open)
-                memory.begin_work();
-            open = true;
-            char text[256] = "";
-            const bool fine = failed || job(text, sizeof text);
-            job = nullptr;
-            guard.lock();
-            if (!fine && failure[0] == 0)
-                memcpy(failure, text, sizeof failure);
-            done++;
-        }
-    }
-    void give(const char *name, work job, long counts::*kind)
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        const int observed = kind == &counts::kernels  ? 1
-                             : kind == &counts::copies ? 2
-                             : kind == &counts::fills  ? 3
-                                                       : 0;
-        if (captured) {
-            captured->push_back({std::move(job), name, observed});
-            started.captured++;
-            return;
-        }
-        started.*kind += 1;
-        spent += kind == &counts::events || kind == &counts::graphs ? 0 : model.launch;
-        queue.push_back(observe(observed, name, model.launch, std::move(job)));
-        given++;
-        changed.notify_all();
-    }
-    void wait()
-    {
-        std::unique_lock<std::mutex> guard(lock);
-        const long mine = given;
-        changed.wait(guard, [this, mine] { return done >= mine && queue.empty(); });
-    }
-};
-
-/* One recording of an event. */
-struct moment {
-    std::mutex lock;
-    std::condition_variable changed;
-    bool happened = false;
-    timespec at = {};
-    double spent = 0; /* by the stream, when it was recorded */
-
-    void happen()
-    {
-        std::lock_guard<std::mutex> guard(lock);
-        clock_gettime(CLOCK_MONOTONIC, &at);
-        happened = true;
-        changed.notify_all();
-    }
-    void wait()
-    {
-        std::unique_lock<std::mutex> guard(lock);
-        changed.wait(guard, [this] { return happened; });
-    }
-};
-
-struct event {
-    const int device;
-    std::shared_ptr<moment> last; /* null: never recorded */
-    stream *on;
-};
 
 thread_local stream *capturing; /* by this thread */
 
@@ -299,18 +109,6 @@ seqlstm_status forbid(const char *what, seqlstm_error *err)
     return SEQLSTM_DEVICE;
 }
 
-void write_counts(const counts &c)
-{
-    const char *path = getenv("SEQLSTM_EMULATED_COUNTS");
-    FILE *file = path ? fopen(path, "a") : nullptr;
-    if (!file)
-        return;
-    fprintf(file,
-            "{\"kernels\": %ld, \"copies\": %ld, \"fills\": %ld, \"graphs\": %ld, \"captured\": %ld, \"waits\": %ld}\n",
-            c.kernels, c.copies, c.fills, c.graphs, c.captured, c.waits);
-    fclose(file);
-}
-
 void write_nodes(const std::vector<node> &nodes)
 {
     const char *path = getenv("SEQLSTM_EMULATED_NODES");
@@ -321,17 +119,6 @@ void write_nodes(const std::vector<node> &nodes)
         fprintf(file, "%s\"%s\"", k ? ", " : "[", nodes[k].name.c_str());
     fprintf(file, "]\n");
     fclose(file);
-}
-
-seqlstm_status get_failure(stream *s, seqlstm_error *err)
-{
-    std::lock_guard<std::mutex> guard(s->lock);
-    if (s->failure[0] == 0)
-        return SEQLSTM_OK;
-    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "an emulated kernel failed: %s", s->failure);
-    if (err && err->struct_size >= sizeof *err)
-        err->native_code = LAUNCH_FAILURE;
-    return SEQLSTM_DEVICE;
 }
 
 } // namespace
@@ -382,19 +169,9 @@ int emulated_spoil(const char *what)
     return forbid(what, nullptr) != SEQLSTM_OK;
 }
 
-void emulated_observe(emulated_observer_fn *told)
-{
-    observer = told;
-}
-
-double emulated_read_clock(void)
-{
-    return read_clock();
-}
-
 int emulated_owns(const void *pointer, size_t bytes)
 {
-    return memory.owns(pointer, bytes);
+    return device_memory.owns(pointer, bytes);
 }
 
 void emulated_fail_at(int n)
@@ -416,7 +193,7 @@ int emulated_count_alive(void)
 
 size_t emulated_count_memory(void)
 {
-    return memory.count();
+    return device_memory.count();
 }
 
 /* ---- the layer -------------------------------------------------------------------------------------------- */
@@ -471,7 +248,7 @@ seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void
     SEQLSTM_TRY(forbid("an allocation", err));
     const size_t rounded = ((size_t)bytes + 63) / 64 * 64;
     void *pointer =
-        kind == SEQLSTM_MEMORY_DEVICE ? memory.allocate((size_t)bytes, ordinal) : aligned_alloc(64, rounded);
+        kind == SEQLSTM_MEMORY_DEVICE ? device_memory.allocate((size_t)bytes, ordinal) : aligned_alloc(64, rounded);
     if (!pointer)
         SEQLSTM_FAIL(err, SEQLSTM_NO_MEMORY, "no memory for %llu bytes on the emulated device",
                      (unsigned long long)bytes);
@@ -490,7 +267,7 @@ void gpu_release(int32_t ordinal, uint32_t kind, void *pointer)
     current = ordinal;
     forbid("a release", nullptr);
     if (kind == SEQLSTM_MEMORY_DEVICE) {
-        memory.release(pointer);
+        device_memory.release(pointer);
         return;
     }
     std::lock_guard<std::mutex> guard(pinned_lock);
@@ -500,7 +277,7 @@ void gpu_release(int32_t ordinal, uint32_t kind, void *pointer)
 
 seqlstm_status gpu_memory_in_use(int32_t, uint64_t *out_bytes, seqlstm_error *)
 {
-    *out_bytes = memory.count();
+    *out_bytes = device_memory.count();
     return SEQLSTM_OK;
 }
 
@@ -509,7 +286,7 @@ seqlstm_status gpu_copy(int32_t ordinal, void *native, uint32_t direction, void 
 {
     SEQLSTM_TRY(try_call(ordinal, "a copy", err));
     stream *s = static_cast<stream *>(native);
-    SEQLSTM_TRY(get_failure(s, err));
+    SEQLSTM_TRY(s->get_failure(err));
     if (direction != SEQLSTM_COPY_WITHIN)
         SEQLSTM_TRY(forbid("a copy from or to the host", err));
     if (direction == SEQLSTM_COPY_TO_DEVICE && !is_pinned(from)) {
@@ -541,9 +318,9 @@ seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t pe
 {
     SEQLSTM_TRY(try_call(ordinal, "a copy between devices", err));
     stream *s = static_cast<stream *>(native);
-    SEQLSTM_TRY(get_failure(s, err));
+    SEQLSTM_TRY(s->get_failure(err));
     SEQLSTM_TRY(forbid("a copy between devices", err));
-    if (s->device != ordinal || !memory.owns(to, bytes, ordinal) || !memory.owns(from, bytes, peer))
+    if (s->device != ordinal || !device_memory.owns(to, bytes, ordinal) || !device_memory.owns(from, bytes, peer))
         SEQLSTM_FAIL(err, SEQLSTM_DEVICE, "a copy from device %d to device %d with a stream or memory of another", peer,
                      ordinal);
     s->give(
@@ -559,7 +336,7 @@ seqlstm_status gpu_copy_peer(int32_t ordinal, void *native, void *to, int32_t pe
 seqlstm_status gpu_fill(int32_t ordinal, void *native, void *to, uint32_t value, uint64_t bytes, seqlstm_error *err)
 {
     SEQLSTM_TRY(try_call(ordinal, "a fill", err));
-    SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
+    SEQLSTM_TRY(static_cast<stream *>(native)->get_failure(err));
     static_cast<stream *>(native)->give(
         "fill",
         [to, value, bytes](char *, size_t) {
@@ -584,7 +361,6 @@ void gpu_stream_destroy(int32_t ordinal, void *native)
         return;
     current = ordinal;
     static_cast<stream *>(native)->wait();
-    write_counts(static_cast<stream *>(native)->started);
     delete static_cast<stream *>(native);
     alive--;
 }
@@ -595,7 +371,7 @@ seqlstm_status gpu_stream_synchronize(int32_t ordinal, void *native, seqlstm_err
     SEQLSTM_TRY(forbid("waiting for a stream", err));
     static_cast<stream *>(native)->started.waits++;
     static_cast<stream *>(native)->wait();
-    return get_failure(static_cast<stream *>(native), err);
+    return static_cast<stream *>(native)->get_failure(err);
 }
 
 seqlstm_status gpu_event_create(int32_t ordinal, void **out_event, seqlstm_error *err)
@@ -654,7 +430,7 @@ seqlstm_status gpu_event_synchronize(int32_t ordinal, void *native, seqlstm_erro
     if (!e->last)
         return SEQLSTM_OK;
     e->last->wait();
-    return get_failure(e->on, err);
+    return e->on->get_failure(err);
 }
 
 seqlstm_status gpu_event_query(int32_t ordinal, void *native, bool *out_happened, seqlstm_error *err)
@@ -668,7 +444,7 @@ seqlstm_status gpu_event_query(int32_t ordinal, void *native, bool *out_happened
         std::lock_guard<std::mutex> guard(e->last->lock);
         *out_happened = e->last->happened;
     }
-    return *out_happened ? get_failure(e->on, err) : SEQLSTM_OK;
+    return *out_happened ? e->on->get_failure(err) : SEQLSTM_OK;
 }
 
 seqlstm_status gpu_event_elapsed(int32_t, void *begin, void *end, double *out_ns, seqlstm_error *err)
@@ -693,7 +469,7 @@ seqlstm_status gpu_capture_begin(int32_t ordinal, void *native, seqlstm_error *e
 {
     SEQLSTM_TRY(try_call(ordinal, "a capture", err));
     stream *s = static_cast<stream *>(native);
-    SEQLSTM_TRY(get_failure(s, err));
+    SEQLSTM_TRY(s->get_failure(err));
     SEQLSTM_TRY(forbid("another capture", err));
     std::lock_guard<std::mutex> guard(s->lock);
     s->captured = std::make_shared<std::vector<node>>();
@@ -724,7 +500,7 @@ seqlstm_status gpu_capture_end(int32_t ordinal, void *native, void **out_capture
 seqlstm_status gpu_capture_launch(int32_t ordinal, void *native_graph, void *native, seqlstm_error *err)
 {
     SEQLSTM_TRY(try_call(ordinal, "the launch of a capture", err));
-    SEQLSTM_TRY(get_failure(static_cast<stream *>(native), err));
+    SEQLSTM_TRY(static_cast<stream *>(native)->get_failure(err));
     const graph list = *static_cast<graph *>(native_graph);
     static_cast<stream *>(native)->spent += model.node * (double)list->size();
     launched = true;

@@ -10,10 +10,7 @@
 #include <vector>
 
 #include "emulated_runtime.h"
-
-#if !defined(__x86_64__)
-#include <ucontext.h>
-#endif
+#include "fiber_context.h"
 
 namespace emulation
 {
@@ -26,55 +23,6 @@ namespace
 enum { STACK_BYTES = 64 * 1024, GUARD_BYTES = 64, IDLE_ROUNDS = 200000 };
 /* Stacks begin at different places of a page, so that they do not share the same few lines of the cache. */
 enum { STAGGER_STEP = 320, STAGGER_BYTES = 4096 };
-
-/* ---- switching ------------------------------------------------------------------------------------------ */
-
-#if defined(__x86_64__)
-struct context {
-    void *stack_pointer;
-};
-
-extern "C" void seqlstm_emulation_switch(void **save, void *load);
-asm(".text\n"
-    ".type seqlstm_emulation_switch, @function\n"
-    "seqlstm_emulation_switch:\n"
-    "    pushq %rbp\n    pushq %rbx\n    pushq %r12\n    pushq %r13\n    pushq %r14\n    pushq %r15\n"
-    "    movq %rsp, (%rdi)\n"
-    "    movq %rsi, %rsp\n"
-    "    popq %r15\n    popq %r14\n    popq %r13\n    popq %r12\n    popq %rbx\n    popq %rbp\n"
-    "    ret\n"
-    ".size seqlstm_emulation_switch, .-seqlstm_emulation_switch\n");
-
-void switch_to(context *from, context *to)
-{
-    seqlstm_emulation_switch(&from->stack_pointer, to->stack_pointer);
-}
-
-/* The stack ends `unused` bytes early. */
-void prepare(context *c, unsigned char *stack, size_t unused, void (*entry)())
-{
-    void **top = reinterpret_cast<void **>(stack + STACK_BYTES - 64 - unused);
-    *--top = nullptr; /* entry's return address: it never returns */
-    *--top = reinterpret_cast<void *>(entry);
-    for (int k = 0; k < 6; k++)
-        *--top = nullptr;
-    c->stack_pointer = top;
-}
-#else
-typedef ucontext_t context;
-void switch_to(context *from, context *to)
-{
-    swapcontext(from, to);
-}
-void prepare(context *c, unsigned char *stack, size_t unused, void (*entry)())
-{
-    getcontext(c);
-    c->uc_stack.ss_sp = stack;
-    c->uc_stack.ss_size = STACK_BYTES - unused;
-    c->uc_link = nullptr;
-    makecontext(c, entry, 0);
-}
-#endif
 
 /* ---- one launch ----------------------------------------------------------------------------------------- */
 
@@ -327,7 +275,7 @@ void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
         f->where.grid_size = grid;
         f->home = b;
         f->index = t;
-        prepare(&f->self, stack + (size_t)t * STACK_BYTES, t * STAGGER_STEP % STAGGER_BYTES, enter);
+        prepare(&f->self, stack + (size_t)t * STACK_BYTES, STACK_BYTES - t * STAGGER_STEP % STAGGER_BYTES, enter);
     }
 }
 
