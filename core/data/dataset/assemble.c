@@ -11,24 +11,6 @@
 #include "data/dataset/records.h"
 #include "data/dataset/split_pairs.h"
 
-/* The line of a row of the file, or 0. */
-static int64_t find_line(const struct sl_raw *raw, int64_t series, int64_t row)
-{
-    if (raw->token_file)
-        return sl_token_file_find_line(raw->token_file, row);
-    if (raw->row_line)
-        return raw->row_line[row];
-    if (!raw->line)
-        return 0;
-    int64_t line = raw->line[series];
-    if (raw->source->type == SL_SOURCE_CONLL)
-        return line + row - raw->start[series];
-    int32_t newline = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, "\n", 1);
-    for (int64_t i = raw->start[series]; newline >= 0 && i < row; i++)
-        line += raw->ids[i] == newline;
-    return line;
-}
-
 static const char *name_of(const struct sl_raw *raw)
 {
     return raw->name ? raw->name : "data";
@@ -56,7 +38,8 @@ static seqlstm_status fail_token(const struct sl_raw *raw, int64_t series, int64
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                  "%s:%lld: the token \"%s\" is not in the vocabulary of the training split "
                  "(`specials: [unk]` would replace it)",
-                 name_of(raw), (long long)find_line(raw, series, row), sl_intern_get(&raw->tokens, number, NULL));
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row),
+                 sl_intern_get(&raw->tokens, number, NULL));
 }
 
 /* Of tokens that stay in their file: the first one that the vocabulary does not have. */
@@ -123,7 +106,7 @@ static seqlstm_status check_ids(const struct sl_raw *raw, int64_t classes, struc
                     err, SEQLSTM_CORRUPT_DATA,
                     "%s:%lld: the token id %d is too large: the largest of the training split is %lld (one row "
                     "with a larger id there makes room)",
-                    name_of(raw), (long long)find_line(raw, s, i), (int)raw->ids[i], (long long)classes - 1);
+                    name_of(raw), (long long)sl_raw_find_line(raw, s, i), (int)raw->ids[i], (long long)classes - 1);
     return SEQLSTM_OK;
 }
 
@@ -145,7 +128,7 @@ static seqlstm_status fail_label(const struct sl_raw *raw, int64_t series, int64
                      "%s: sequence %lld has the label \"%s\", which the training split lacks", name_of(raw),
                      (long long)series, label);
     SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the label \"%s\" does not occur in the training split",
-                 name_of(raw), (long long)find_line(raw, series, row), label);
+                 name_of(raw), (long long)sl_raw_find_line(raw, series, row), label);
 }
 
 /* A label that the training split lacks gets a number of its own, below all classes. */
@@ -155,7 +138,7 @@ static seqlstm_status add_unknown(struct sl_dataset *d, struct sl_raw *raw, int6
     char number[32];
     const char *label = label_of(raw, id, number);
     if (d->unknown_labels.count == 0)
-        d->first_unknown_line = find_line(raw, series, row);
+        d->first_unknown_line = sl_raw_find_line(raw, series, row);
     int32_t k = sl_intern_add(&d->unknown_labels, label, strlen(label));
     if (k < 0)
         return SL_DATA_NO_MEMORY(err);

@@ -98,9 +98,20 @@ static seqlstm_status add(struct cutter *c, int64_t series, int64_t start, int64
     if (whole || longest <= 0 || length <= longest || c->raw->pair)
         return add_record(c, series, start, length, err);
     c->raw->counts.split_records++;
+    const bool has_lines = c->raw->source->type == SL_SOURCE_CONLL; /* a part has those of its rows */
+    int64_t *offset = has_lines ? &c->raw->text_offset[series] : NULL,
+            *bytes = has_lines ? &c->raw->text_bytes[series] : NULL;
+    const int64_t end = has_lines ? *offset + *bytes : 0;
     for (int64_t at = 0; at < length; at += longest) {
+        const int64_t part = length - at < longest ? length - at : longest;
         c->raw->counts.parts++;
-        SEQLSTM_TRY(add_record(c, series, start + at, length - at < longest ? length - at : longest, err));
+        if (has_lines) {
+            *bytes = end - *offset;
+            sl_raw_cut_text(c->raw, 0, part, offset, bytes);
+        }
+        SEQLSTM_TRY(add_record(c, series, start + at, part, err));
+        if (has_lines)
+            *offset += *bytes;
     }
     return SEQLSTM_OK;
 }

@@ -78,7 +78,7 @@ struct sl_raw {
     int64_t series;
     int64_t *start;
     int64_t *length;
-    int64_t *line;     /* of the file, from 1; NULL: the source has no lines */
+    int64_t *line;     /* of the first row in the file, from 1; NULL: the source has no lines */
     int64_t *row_line; /* [rows], the same for each row; NULL: not known */
     int32_t *missing;  /* [rows], values that were missing in each; NULL: none was */
     int32_t *filled;   /* [rows], of those the targets that were filled in; NULL: none was */
@@ -108,6 +108,12 @@ void sl_raw_deinit(struct sl_raw *raw);
  * `target_filled`: it is a target, and something is put in its place. NO_MEMORY. */
 seqlstm_status sl_raw_note_missing(struct sl_raw *raw, int64_t row, int64_t rows, bool target_filled,
                                    struct seqlstm_error *err);
+
+/* The line of a row of the file, which is of that series; 0: it is not known. */
+int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row);
+
+/* The part of a text of CONLL that holds `rows` rows after `skip` others: narrows [*offset, *offset + *bytes). */
+void sl_raw_cut_text(const struct sl_raw *raw, int64_t skip, int64_t rows, int64_t *offset, int64_t *bytes);
 
 /* Keeps the share [from, to) of the rows (streams, windows over one series) or of the series. */
 seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_rows, struct seqlstm_error *err);

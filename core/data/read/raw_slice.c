@@ -3,7 +3,43 @@
 #include <math.h>
 #include <string.h>
 
+#include "data/read/load_text.h"
 #include "data/read/raw.h"
+
+int64_t sl_raw_find_line(const struct sl_raw *raw, int64_t series, int64_t row)
+{
+    if (raw->token_file)
+        return sl_token_file_find_line(raw->token_file, row);
+    if (raw->row_line)
+        return raw->row_line[row];
+    if (!raw->line)
+        return 0;
+    int64_t line = raw->line[series];
+    if (raw->source->type == SL_SOURCE_CONLL)
+        return line + row - raw->start[series];
+    int32_t newline = raw->known_ids > 0 ? -1 : sl_intern_find(&raw->tokens, "\n", 1);
+    for (int64_t i = raw->start[series]; newline >= 0 && i < row; i++)
+        line += raw->ids[i] == newline;
+    return line;
+}
+
+void sl_raw_cut_text(const struct sl_raw *raw, int64_t skip, int64_t rows, int64_t *offset, int64_t *bytes)
+{
+    const char *comment = raw->source->comment, *line, *first = raw->text + *offset, *end = first;
+    const size_t comment_bytes = comment ? strlen(comment) : 0;
+    struct sl_line_cursor cursor = {first, first + *bytes, 0};
+    size_t line_bytes;
+    for (int64_t row = 0; row < skip + rows && sl_line_next(&cursor, &line, &line_bytes);) {
+        if (line_bytes == 0 ||
+            (comment_bytes > 0 && line_bytes >= comment_bytes && !memcmp(line, comment, comment_bytes)))
+            continue;
+        first = row == skip ? line : first;
+        end = line + line_bytes;
+        row++;
+    }
+    *offset = first - raw->text;
+    *bytes = end - first;
+}
 
 /* Of the series that are left. A target without steps is in the first row. */
 static void count_missing(struct sl_raw *raw)
@@ -73,6 +109,10 @@ seqlstm_status sl_raw_slice(struct sl_raw *raw, double from, double to, bool by_
         int64_t end = begin + raw->length[s];
         int64_t low = begin > first ? begin : first, high = end < last ? end : last;
         if (low < high) {
+            if (raw->line)
+                raw->line[s] = sl_raw_find_line(raw, s, raw->start[s] + low - begin);
+            if (raw->source->type == SL_SOURCE_CONLL)
+                sl_raw_cut_text(raw, low - begin, high - low, &raw->text_offset[s], &raw->text_bytes[s]);
             raw->start[s] += low - begin;
             raw->length[s] = high - low;
             first_series = s < first_series ? s : first_series;

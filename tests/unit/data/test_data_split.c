@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sequences that are too long become several: pairs of one text, steps with targets, and what is refused. */
+/* Sequences that are too long become several: pairs of one text, steps with targets, and what is refused. Which
+ * lines of the file a part has. */
 #include "data_pairs_fixture.h"
 
 #define SPLIT(more) "type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 3, on_overflow: split}" more
@@ -115,12 +116,79 @@ static void test_steps(void **state)
                         "`on_overflow: split` needs a target for every step");
 }
 
+/* What a share of one text or sentence lacks is told with its line in the file, wherever the share begins. */
+static void test_lines_of_a_share(void **state)
+{
+    (void)state;
+    for (int cut = 8; cut <= 13; cut++) {
+        char yaml[200];
+        struct sl_dataset *valid = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        data_write("train.txt", "ab\nba\nab\r\naa\nbza\n");
+        snprintf(yaml, sizeof yaml,
+                 "type: text, train: {file: train.txt}, batch_size: 2, valid: {split: %g}, tokenizer: {type: char, "
+                 "specials: []}, batching: {unit: stream}",
+                 1 - cut / 15.0);
+        struct data_open o = data_open_train(yaml, MODEL_LM, "task: language_model");
+        assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_VALID, o.state, &valid, &err), SEQLSTM_CORRUPT_DATA);
+        if (strstr(err.message, "train.txt:5: the token \"z\"") == NULL)
+            fail_msg("from %d on: %s", cut, err.message);
+        data_close(&o);
+
+        data_write("train.txt", "\na\tX\nb\tY\na\tX\nb\tY\nb\tX\na\tX\na\tY\na\tX\nb\tZ\na\tX\n");
+        snprintf(yaml, sizeof yaml,
+                 "type: conll, train: {file: train.txt, label: 2}, valid: {split: %g}, batch_size: 2",
+                 1 - (cut - 5) / 10.0);
+        o = data_open_train(yaml, MODEL_TAG, "task: tag");
+        valid = data_open_split(&o, SL_SPLIT_VALID);
+        assert_int_equal(sl_dataset_get_facts(valid)->rows, 15 - cut);
+        assert_int_equal(sl_dataset_get_unknown_line(valid), 10);
+        sl_dataset_close(valid);
+        data_close(&o);
+    }
+}
+
+static void expect_text(const struct sl_dataset *d, int64_t record, const char *expected)
+{
+    size_t bytes;
+    const char *text = sl_dataset_find_text(d, record, &bytes);
+    if (bytes != strlen(expected) || memcmp(text, expected, bytes) != 0)
+        fail_msg("record %d: \"%.*s\", expected \"%s\"", (int)record, (int)bytes, text, expected);
+}
+
+/* A share or a part of a sentence has the lines of its own words, comments not counted. */
+static void test_text_of_a_part(void **state)
+{
+    (void)state;
+    data_write("train.txt", "# a\nu\tX\n# b\nv\tY\nw\tX\n# c\nx\tY\ny\tX\n\nu\tX\n\nu\tX\nv\tY\nw\tX\n");
+    struct data_open o =
+        data_open_train("type: conll, train: {file: train.txt, label: 2, comment: '#'}, batch_size: 2, "
+                        "batching: {max_length: 2, on_overflow: split}",
+                        MODEL_TAG, "task: tag");
+    static const char *const parts[] = {"u\tX\n# b\nv\tY", "w\tX\n# c\nx\tY", "y\tX", "u\tX", "u\tX\nv\tY", "w\tX"};
+    assert_int_equal(sl_dataset_get_records(o.train), 6);
+    for (int64_t r = 0; r < 6; r++)
+        expect_text(o.train, r, parts[r]);
+    data_close(&o);
+    data_write("train.txt", "# a\nu\tX\n# b\nv\tY\nw\tX\n# c\nx\tY\ny\tX\n");
+    o = data_open_train("type: conll, train: {file: train.txt, label: 2, comment: '#'}, valid: {split: 0.2}, "
+                        "test: {split: 0.4}, batch_size: 2",
+                        MODEL_TAG, "task: tag");
+    struct sl_dataset *valid = data_open_split(&o, SL_SPLIT_VALID), *test = data_open_split(&o, SL_SPLIT_TEST);
+    expect_text(o.train, 0, "u\tX\n# b\nv\tY");
+    expect_text(valid, 0, "w\tX");
+    expect_text(test, 0, "x\tY\ny\tX");
+    sl_dataset_close(valid);
+    sl_dataset_close(test);
+    data_close(&o);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pairs),
-        cmocka_unit_test(test_shares),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_pairs),          cmocka_unit_test(test_shares),
+        cmocka_unit_test(test_steps),          cmocka_unit_test(test_lines_of_a_share),
+        cmocka_unit_test(test_text_of_a_part),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
