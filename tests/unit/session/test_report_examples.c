@@ -288,21 +288,22 @@ static void check_words(const struct data_open *o, const struct sl_batch *batch,
     free(values);
 }
 
-static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
+/* The words of a file whose columns `delimiter` ends; `option` says so in the model. */
+static void check_file_of_words(char delimiter, const char *option)
 {
-    (void)state;
     static const int words[] = {3, LONG, 7, 8, 1};
+    char data[200];
     struct sl_buf text = {0};
     for (int r = 0; r < 5; r++) {
         for (int w = 0; w < words[r]; w++)
-            sl_buf_printf(&text, "r%dw%d\t%s\n", r, w, w % 3 == r % 3 ? "A" : "B");
+            sl_buf_printf(&text, "r%dw%d%c%s\n", r, w, delimiter, w % 3 == r % 3 ? "A" : "B");
         sl_buf_append_char(&text, '\n');
     }
     data_write("train.txt", sl_buf_text(&text));
     sl_buf_deinit(&text);
-    struct data_open o =
-        data_open_train("type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8",
-                        MODEL_TAG, "task: tag");
+    snprintf(data, sizeof data,
+             "type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8%s", option);
+    struct data_open o = data_open_train(data, MODEL_TAG, "task: tag");
     struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
     struct sl_batch *batch = data_next(batcher);
     struct sl_examples *examples = malloc(sizeof *examples);
@@ -316,6 +317,14 @@ static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
     sl_batch_destroy(batch);
     sl_batcher_close(batcher);
     data_close(&o);
+}
+
+static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
+{
+    (void)state;
+    check_file_of_words('\t', "");
+    check_file_of_words(' ', ", delimiter: \" \"");
+    check_file_of_words('|', ", delimiter: \"|\"");
 }
 
 int main(void)
