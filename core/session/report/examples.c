@@ -11,9 +11,10 @@
  * lines; otherwise '\0'. */
 static char find_column_end(const struct sl_source *source)
 {
-    const bool plain = source->type == SL_SOURCE_CONLL && strcmp(source->text, "1") == 0 && !source->comment &&
-                       (!source->delimiter || strlen(source->delimiter) == 1);
-    return !plain ? '\0' : source->delimiter ? source->delimiter[0] : '\t';
+    if (source->type != SL_SOURCE_CONLL || source->comment || (source->delimiter && strlen(source->delimiter) != 1))
+        return '\0';
+    const bool is_first = strcmp(source->text, "1") == 0 || strcmp(source->text, "first") == 0;
+    return !is_first ? '\0' : source->delimiter ? source->delimiter[0] : '\t';
 }
 
 void sl_examples_init(struct sl_examples *examples, const struct sl_model *model, const struct sl_data_state *state,
@@ -49,6 +50,19 @@ static int find_place(const struct sl_examples *examples, double error)
     return place < SL_EXAMPLE_WORST ? place : -1;
 }
 
+/* The word of a line. Where a blank ends it, so does a tab, and others may stand before it. */
+static const char *find_word(char column_end, const char *line, const char *line_end, size_t *out_bytes)
+{
+    const char other = column_end == ' ' ? '\t' : column_end;
+    while (column_end == ' ' && line < line_end && (*line == ' ' || *line == '\t'))
+        line++;
+    const char *end = line;
+    while (end < line_end && *end != column_end && *end != other)
+        end++;
+    *out_bytes = (size_t)(end - line);
+    return line;
+}
+
 /* The word of the step with a few on both sides. */
 static void copy_words(const struct sl_examples *examples, const char *text, size_t bytes, struct sl_example *example)
 {
@@ -58,12 +72,12 @@ static void copy_words(const struct sl_examples *examples, const char *text, siz
     for (int64_t line = 0; text < end && line <= example->step + NEIGHBOURS; line++) {
         const char *line_end = memchr(text, '\n', (size_t)(end - text));
         line_end = line_end ? line_end : end;
-        const char *word_end = memchr(text, examples->column_end, (size_t)(line_end - text));
-        word_end = word_end ? word_end : line_end;
+        size_t word_bytes;
+        const char *word = find_word(examples->column_end, text, line_end, &word_bytes);
         if (line >= example->step - NEIGHBOURS) {
             sl_buf_append_text(&words, words.length_bytes > 0 ? " " : "");
             sl_buf_append_text(&words, line == example->step ? "[" : "");
-            sl_buf_append(&words, text, (size_t)(word_end - text));
+            sl_buf_append(&words, word, word_bytes);
             sl_buf_append_text(&words, line == example->step ? "]" : "");
         }
         text = line_end + 1;

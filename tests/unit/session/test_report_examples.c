@@ -288,15 +288,16 @@ static void check_words(const struct data_open *o, const struct sl_batch *batch,
     free(values);
 }
 
-/* The words of a file whose columns `delimiter` ends; `option` says so in the model. */
-static void check_file_of_words(char delimiter, const char *option)
+/* The words of a file with `delimiter` between the columns and `before` before the first; `option` says so in the
+ * model. */
+static void check_file_of_words(const char *before, const char *delimiter, const char *option)
 {
     static const int words[] = {3, LONG, 7, 8, 1};
     char data[200];
     struct sl_buf text = {0};
     for (int r = 0; r < 5; r++) {
         for (int w = 0; w < words[r]; w++)
-            sl_buf_printf(&text, "r%dw%d%c%s\n", r, w, delimiter, w % 3 == r % 3 ? "A" : "B");
+            sl_buf_printf(&text, "%sr%dw%d%s%s\n", before, r, w, delimiter, w % 3 == r % 3 ? "A" : "B");
         sl_buf_append_char(&text, '\n');
     }
     data_write("train.txt", sl_buf_text(&text));
@@ -322,9 +323,11 @@ static void check_file_of_words(char delimiter, const char *option)
 static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
 {
     (void)state;
-    check_file_of_words('\t', "");
-    check_file_of_words(' ', ", delimiter: \" \"");
-    check_file_of_words('|', ", delimiter: \"|\"");
+    check_file_of_words("", "\t", "");
+    check_file_of_words("", "\t", ", text: first");
+    check_file_of_words("", "|", ", delimiter: \"|\"");
+    check_file_of_words("", " ", ", delimiter: \" \"");
+    check_file_of_words(" \t", "\t ", ", delimiter: \" \"");
 }
 
 int main(void)
