@@ -192,7 +192,7 @@ enum sl_batch_unit {
 };
 
 enum sl_bucketing_kind {
-    SL_BUCKETING_OFF,
+    SL_BUCKETING_OFF,     /* always with `unit: stream` */
     SL_BUCKETING_POOLS,   /* sort by length inside a window of `pool` batches */
     SL_BUCKETING_AUTO,    /* buckets: the best edges for the measured cost of a step */
     SL_BUCKETING_COUNT,   /* `count` buckets: the best edges for the number of steps */

@@ -15,8 +15,7 @@
 
 static bool is_auto(const struct sl_session *session)
 {
-    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO &&
-           session->model->data.batching.unit == SL_UNIT_SEQUENCE;
+    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO;
 }
 
 /* Measures the cost of a step. The limits of the batches must be known for it; they do not depend on the edges. */

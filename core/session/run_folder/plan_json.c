@@ -40,8 +40,7 @@ int64_t sl_session_sum_memory(const struct sl_session *session, const struct sl_
 
 static bool is_auto(const struct sl_session *session)
 {
-    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO &&
-           session->model->data.batching.unit == SL_UNIT_SEQUENCE;
+    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO;
 }
 
 /* NULL: nothing was measured, or *out_no_memory. */
