@@ -312,19 +312,6 @@ void sl_registry_destroy(struct sl_registry *registry)
     free(registry);
 }
 
-seqlstm_status sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err)
-{
-    for (const struct node *n = registry->first_node; n; n = n->next) {
-        const struct sl_backend_record *record = &n->record;
-        if (!record->required || record->status == SL_BACKEND_OK)
-            continue;
-        SEQLSTM_FAIL(err, record->status == SL_BACKEND_NOT_FOUND ? SEQLSTM_NOT_FOUND : SEQLSTM_UNAVAILABLE,
-                     "the required backend %s is %s: %.600s", record->id[0] ? record->id : record->file,
-                     sl_backend_status_name(record->status), record->reason);
-    }
-    return SEQLSTM_OK;
-}
-
 seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err)
 {
     struct sl_buf text = {0};

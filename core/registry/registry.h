@@ -48,7 +48,7 @@ struct sl_registry_entry {
     const char *name;                       /* id ("cpu-blas"), or a file: then it contains '/' and is absolute or
                                                relative to the current folder (the caller has resolved the model's) */
     const char *origin;                     /* where it was asked for, for messages: "model.yaml:86:5"; NULL: unknown */
-    bool require;                           /* sl_registry_check_required fails if it is not open */
+    bool require;                           /* its record says so; the caller fails if it is not open */
     const struct seqlstm_setting *settings; /* the `options:` map as text */
     uint32_t setting_count;
     int32_t device; /* n: only the n-th of its devices, counted from 1; 0: any */
@@ -89,9 +89,6 @@ seqlstm_status sl_registry_create(const struct sl_registry_request *request, str
 
 /* Closes the backends; all ops and bindings must be gone. Files stay mapped. NULL is fine. */
 void sl_registry_destroy(struct sl_registry *registry);
-
-/* NOT_FOUND or UNAVAILABLE, with the record's reason, for the first required backend that is not OK. */
-seqlstm_status sl_registry_check_required(const struct sl_registry *registry, struct seqlstm_error *err);
 
 /* Returns UNAVAILABLE: the backend `id` is not loaded. The message says why not, and which are. */
 seqlstm_status sl_registry_fail_unloaded(const struct sl_registry *registry, const char *id, struct seqlstm_error *err);

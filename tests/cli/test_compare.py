@@ -57,6 +57,16 @@ def test_verify(t):
     t.refuse(2, 'verify', 'm.yaml', '--batch', '0').says('from 1 to')
 
 
+def test_backends_that_the_model_requires(t):
+    """`verify` and `bench` answer as `run` does where a listed backend is missing, or does not know an option."""
+    t.write('m.yaml', TINY)
+    for command in (('verify', 'm.yaml'), ('bench', 'm.yaml', '--batch', '1', '--seconds', '0.1')):
+        t.refuse(3, *command, '--set', 'backends=[cpu-blas, {plugin: nothing, require: true}]') \
+            .says('error[E0504]', 'the required backend `nothing` was not found', '--set backends:1:')
+        t.refuse(2, *command, '--set', 'backends=[{plugin: cpu-blas, options: {tile: 1}}]').says('error[E0506]', 'tile')
+        t.run(*command, '--set', 'backends=[cpu-blas, nothing]').says('note: the backend `nothing` was not found')
+
+
 def test_verify_finds_faults(t):
     for fault, layer, words in (('value', 'lstm_1', 'error'), ('nan', 'lstm_1', 'dw_h'), ('off-by-one', 'lstm_1', 'y['),
                                 ('swapped-gates', 'last', ''), ('changes-input', 'lstm_1', 'changed element')):

@@ -5,6 +5,7 @@
 
 #include "base/system/cpu.h"
 #include "measure/peak.h"
+#include "session/finding/missing.h"
 
 static seqlstm_status list_backends(struct sl_sweep *s)
 {
@@ -16,7 +17,7 @@ static seqlstm_status list_backends(struct sl_sweep *s)
     if (s->backend_count > 0)
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_session_open_registry(r->session, NULL, 0, true, &registry, s->err));
-    seqlstm_status status = sl_registry_check_required(registry, s->err);
+    seqlstm_status status = sl_session_find_missing_backends(r->session, registry, s->err);
     for (uint32_t b = 0; status == SEQLSTM_OK && b < sl_registry_get_backend_count(registry); b++) {
         const struct sl_backend_record *record = sl_backend_get_record(sl_registry_get_backend(registry, b));
         struct sl_backend_spec *spec = &s->backends[s->backend_count];

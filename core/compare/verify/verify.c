@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "compare/sample/phase_graph.h"
+#include "session/finding/missing.h"
 #include "session/prepare/training.h"
 
 enum { WALKS = 2, SEQUENCES_MOST = 8 };
@@ -96,7 +97,7 @@ static seqlstm_status run(struct sl_verify_report *report, const struct sl_verif
     else
         SEQLSTM_TRY(sl_sample_create_small(request->session, SEQUENCES_MOST, &report->sample, err));
     SEQLSTM_TRY(sl_session_open_registry(request->session, NULL, 0, true, &report->registry, err));
-    SEQLSTM_TRY(sl_registry_check_required(report->registry, err));
+    SEQLSTM_TRY(sl_session_find_missing_backends(request->session, report->registry, err));
     SEQLSTM_TRY(sl_pool_create(request->threads, &report->pool, err));
     SEQLSTM_TRY(list_subjects(report, request->backend, &subjects, &count, err));
     for (int i = 0; i < WALKS; i++)

@@ -51,11 +51,12 @@ size_t sl_session_find_missing_files(struct sl_session *session)
 }
 
 /* Settings that a backend does not know or accept are an error, wherever the backend is in the list. */
-static seqlstm_status find_wrong_settings(struct sl_session *session, struct seqlstm_error *err)
+static seqlstm_status find_wrong_settings(struct sl_session *session, const struct sl_registry *registry,
+                                          struct seqlstm_error *err)
 {
     seqlstm_status status = SEQLSTM_OK;
-    for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
-        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+    for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, r);
         if (!record->misconfigured || record->entry < 0)
             continue;
         const struct sl_backend_entry *entry = &session->model->backends[record->entry];
@@ -74,12 +75,13 @@ static seqlstm_status find_wrong_settings(struct sl_session *session, struct seq
 }
 
 /* `device: cuda:1` needs a backend that has this device. */
-static seqlstm_status find_missing_device(struct sl_session *session, struct seqlstm_error *err)
+static seqlstm_status find_missing_device(struct sl_session *session, const struct sl_registry *registry,
+                                          struct seqlstm_error *err)
 {
     char why[512] = "no backend for CUDA devices is listed or found";
     const int number = session->model->device < SL_DEVICE_CUDA ? -1 : (int)sl_session_find_cuda(session);
-    for (uint32_t r = 0; number >= 0 && r < sl_registry_get_record_count(session->registry); r++) {
-        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+    for (uint32_t r = 0; number >= 0 && r < sl_registry_get_record_count(registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, r);
         const bool there = record->status == SL_BACKEND_OK;
         if (there && strncmp(record->devices[0].device_class, "cuda", 4) == 0)
             return SEQLSTM_OK;
@@ -95,18 +97,19 @@ static seqlstm_status find_missing_device(struct sl_session *session, struct seq
     return status;
 }
 
-seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err)
+seqlstm_status sl_session_find_missing_backends(struct sl_session *session, const struct sl_registry *registry,
+                                                struct seqlstm_error *err)
 {
     static const char *const words[] = {[SL_BACKEND_OK] = "loaded",
                                         [SL_BACKEND_UNAVAILABLE] = "does not work on this machine",
                                         [SL_BACKEND_REFUSED] = "was refused",
                                         [SL_BACKEND_NOT_FOUND] = "was not found",
                                         [SL_BACKEND_SHADOWED] = "is hidden by another"};
-    SEQLSTM_TRY(find_wrong_settings(session, err));
-    SEQLSTM_TRY(find_missing_device(session, err));
+    SEQLSTM_TRY(find_wrong_settings(session, registry, err));
+    SEQLSTM_TRY(find_missing_device(session, registry, err));
     seqlstm_status status = SEQLSTM_OK;
-    for (uint32_t r = 0; r < sl_registry_get_record_count(session->registry); r++) {
-        const struct sl_backend_record *record = sl_registry_get_record(session->registry, r);
+    for (uint32_t r = 0; r < sl_registry_get_record_count(registry); r++) {
+        const struct sl_backend_record *record = sl_registry_get_record(registry, r);
         if (record->status == SL_BACKEND_OK || record->status == SL_BACKEND_SHADOWED)
             continue;
         const char *name = record->id[0] ? record->id : record->file;

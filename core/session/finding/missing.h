@@ -7,6 +7,7 @@
 
 #include <seqlstm/status.h>
 
+struct sl_registry;
 struct sl_session;
 
 /* Adds a finding for each data file that is missing; returns how many. Reads none. */
@@ -15,8 +16,9 @@ size_t sl_session_find_missing_files(struct sl_session *session);
  * (initial weights). */
 seqlstm_status sl_session_find_missing_parts(struct sl_session *session, struct seqlstm_error *err);
 
-/* After the registry was opened: logs the listed backends that are absent. UNAVAILABLE, with a finding each, for those
- * that are required, and INVALID_CONFIG for options that a backend does not know or accept. */
-seqlstm_status sl_session_find_missing_backends(struct sl_session *session, struct seqlstm_error *err);
+/* Of a registry that was opened for the model: logs the listed backends that are absent. UNAVAILABLE, with a finding
+ * each, for those that are required, and INVALID_CONFIG for options that a backend does not know or accept. */
+seqlstm_status sl_session_find_missing_backends(struct sl_session *session, const struct sl_registry *registry,
+                                                struct seqlstm_error *err);
 
 #endif

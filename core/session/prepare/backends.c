@@ -117,7 +117,7 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
         return SEQLSTM_OK;
     SEQLSTM_TRY(sl_trusted_files_check_plugins(session, err));
     SEQLSTM_TRY(open_registry(session, NULL, 0, true, find_extra(session), &session->registry, err));
-    SEQLSTM_TRY(sl_session_find_missing_backends(session, err));
+    SEQLSTM_TRY(sl_session_find_missing_backends(session, session->registry, err));
     if (session->pool == NULL)
         SEQLSTM_TRY(sl_pool_create(sl_stored_plan_choose_threads(session), &session->pool, err));
     sl_stored_plan_compare_devices(session);

@@ -209,6 +209,35 @@ static void test_runs(void **state)
     sl_buf_deinit(&fake_log);
 }
 
+/* Of the backends that the model lists, one that is required must be there; any other may be missing. */
+static void test_backends_of_the_model(void **state)
+{
+    static const char *const rows[][2] = {
+        {"[reference, nowhere]", "no backend is loaded but the reference"},
+        {"[reference, {plugin: nowhere, require: true}]", "the required backend `nowhere` was not found"}};
+    (void)state;
+    fake_backends = backends;
+    for (int k = 0; k < 2; k++) {
+        char text[sizeof model + 64];
+        snprintf(text, sizeof text, "%.*s%s\n", (int)(strstr(model, "[reference]") - model), model, rows[k][0]);
+        struct sl_session *session = fake_session(text);
+        const struct sl_sweep_request request = {.session = session,
+                                                 .batches = {2},
+                                                 .batch_count = 1,
+                                                 .threads = {1},
+                                                 .thread_count = 1,
+                                                 .interrupt = &fake_interrupt,
+                                                 .seconds = 1};
+        struct sl_sweep_report *report = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_sweep_run(&request, &report, &err), SEQLSTM_UNAVAILABLE);
+        if (strstr(err.message, rows[k][1]) == NULL)
+            fail_msg("%s", err.message);
+        assert_null(report);
+        sl_session_close(session);
+    }
+}
+
 static seqlstm_status sweep_two(struct sl_session *session, struct seqlstm_error *err)
 {
     static const char *const names[] = {"quick", "plain"};
@@ -252,6 +281,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves),
                                        cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_memory)};
+                                       cmocka_unit_test(test_backends_of_the_model), cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -291,7 +291,7 @@ static void built_in_backends_are_proposed(void **state)
     sl_registry_destroy(registry);
 }
 
-static void what_is_required_must_be_there(void **state)
+static void what_is_required_is_recorded(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -307,18 +307,21 @@ static void what_is_required_must_be_there(void **state)
     request.entry_count = 4;
     request.all_backends = false;
     ok(sl_registry_create(&request, &registry, &err), &err);
-    ok(sl_registry_check_required(registry, &err), &err);
+    assert_true(sl_registry_get_record(registry, 1)->required);
+    assert_false(sl_registry_get_record(registry, 2)->required || sl_registry_get_record(registry, 3)->required);
     sl_registry_destroy(registry);
     entries[3].require = true;
     ok(sl_registry_create(&request, &registry, &err), &err);
-    assert_int_equal(sl_registry_check_required(registry, &err), SEQLSTM_NOT_FOUND);
-    assert_string_equal(err.message, "the required backend lost is not_found: there is no file "
-                                     "libseqlstm_backend_lost.so in any of the 1 folders of the backend path");
+    assert_true(sl_registry_get_record(registry, 3)->required);
+    assert_int_equal(sl_registry_get_record(registry, 3)->status, SL_BACKEND_NOT_FOUND);
+    assert_string_equal(sl_registry_get_record(registry, 3)->reason,
+                        "there is no file libseqlstm_backend_lost.so in any of the 1 folders of the backend path");
     sl_registry_destroy(registry);
     entries[2].require = true;
     ok(sl_registry_create(&request, &registry, &err), &err);
-    assert_int_equal(sl_registry_check_required(registry, &err), SEQLSTM_UNAVAILABLE);
-    assert_non_null(strstr(err.message, "libseqlstm_backend_junk.so is refused: "));
+    assert_true(sl_registry_get_record(registry, 2)->required);
+    assert_int_equal(sl_registry_get_record(registry, 2)->status, SL_BACKEND_REFUSED);
+    assert_string_equal(sl_registry_get_record(registry, 2)->file, junk);
     sl_registry_destroy(registry);
 }
 
@@ -361,7 +364,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_folder_counts_once),        cmocka_unit_test(entries_come_first),
-        cmocka_unit_test(reasons_name_the_other_file),    cmocka_unit_test(what_is_required_must_be_there),
+        cmocka_unit_test(reasons_name_the_other_file),    cmocka_unit_test(what_is_required_is_recorded),
         cmocka_unit_test(built_in_backends_are_proposed), cmocka_unit_test(folders_of_the_environment),
         cmocka_unit_test(named_files_are_there_once),     cmocka_unit_test(each_file_of_a_backend_is_there_once),
         cmocka_unit_test(files_of_a_folder_are_sorted),

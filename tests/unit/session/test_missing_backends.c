@@ -49,7 +49,7 @@ static void expect(const char *model, seqlstm_status status, const char *message
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_buf found = {0};
     struct sl_session session = {.model = l.model, .diagnostics = l.diagnostics, .options = {.log = &log_all}};
-    assert_int_equal(sl_session_find_missing_backends(&session, &err), status);
+    assert_int_equal(sl_session_find_missing_backends(&session, NULL, &err), status);
     assert_string_equal(err.message, message);
     assert_int_equal(sl_diagnostics_render(l.diagnostics, false, &found, NULL), SEQLSTM_OK);
     assert_string_equal(sl_buf_text(&found), findings);
