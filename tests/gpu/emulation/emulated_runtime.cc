@@ -14,7 +14,8 @@
  *
  * Kernels start on streams of the current device alone: that of the last call of this thread which names one.
  *
- * Each call can be made to fail in its turn (emulated_fail_at in emulated_device.h).
+ * Each call can be made to fail in its turn (emulated_fail_at in emulated_device.h). A kernel then fails as on a device
+ * with an error; in a capture, for want of memory, which spoils the capture.
  *
  * With SEQLSTM_EMULATED_STALE, copies out of pinned memory are ignored once a capture has been launched. This is a
  * device which keeps old values, to test the tests.
@@ -140,7 +141,7 @@ int launch(const char *name, void *native, dim3 grid, dim3 block, size_t shared_
     if (static_cast<stream *>(native)->device != current)
         return INVALID_HANDLE;
     if (fails_in_turn())
-        return LAUNCH_FAILURE;
+        return forbid("a kernel without memory", nullptr) == SEQLSTM_OK ? LAUNCH_FAILURE : MEMORY_ALLOCATION;
     launch_request request = {grid, block, shared_bytes, cooperative, std::move(kernel), cluster};
     static_cast<stream *>(native)->give(
         name, [request](char *failure, size_t capacity) { return run_launch(request, failure, capacity); },
@@ -236,10 +237,11 @@ seqlstm_status gpu_check_launch(int32_t, int code, const char *what, seqlstm_err
 {
     if (code == 0)
         return SEQLSTM_OK;
-    seqlstm_error_set(err, SEQLSTM_DEVICE, __FILE__, __LINE__, "%s: the launch is refused (%d)", what, code);
+    const seqlstm_status status = code == MEMORY_ALLOCATION ? SEQLSTM_NO_MEMORY : SEQLSTM_DEVICE;
+    seqlstm_error_set(err, status, __FILE__, __LINE__, "%s: the launch is refused (%d)", what, code);
     if (err && err->struct_size >= sizeof *err)
         err->native_code = code;
-    return SEQLSTM_DEVICE;
+    return status;
 }
 
 seqlstm_status gpu_allocate(int32_t ordinal, uint32_t kind, uint64_t bytes, void **out_pointer, seqlstm_error *err)

@@ -26,7 +26,10 @@
 namespace emulation
 {
 
-enum { LAUNCH_FAILURE = 719 }; /* cudaErrorLaunchFailure */
+enum {
+    MEMORY_ALLOCATION = 2, /* cudaErrorMemoryAllocation */
+    LAUNCH_FAILURE = 719   /* cudaErrorLaunchFailure */
+};
 
 struct node {
     work job;
