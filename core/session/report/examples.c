@@ -129,6 +129,13 @@ static int32_t find_target(const struct sl_batch *batch, int64_t row)
     return batch->target.kind == SL_FIELD_IDS ? batch->target.ids[row] : batch->target.values[row] > 0.5f;
 }
 
+/* Values have a weight of 0 where there is none, and classes an id below 0. */
+static bool has_label(const struct sl_batch *batch, int64_t row)
+{
+    return batch->target.kind == SL_FIELD_IDS || batch->weight.kind != SL_FIELD_VALUES ||
+           batch->weight.values[row] != 0;
+}
+
 static void add_class(struct sl_examples *examples, const struct sl_metric_rule *rule, const struct sl_dataset *dataset,
                       const struct sl_batch *batch, const struct sl_field *output, int64_t row,
                       struct sl_example *example)
@@ -137,7 +144,7 @@ static void add_class(struct sl_examples *examples, const struct sl_metric_rule 
     const bool fits = output->features == examples->classes || (output->features == 1 && examples->classes == 2);
     const int32_t target = find_target(batch, row);
     const bool unknown = target <= SL_CLASS_UNKNOWN;
-    if (!fits || (target < 0 && !unknown) || target >= examples->classes)
+    if (!has_label(batch, row) || !fits || (target < 0 && !unknown) || target >= examples->classes)
         return;
     find_probabilities(rule, output, output->values + row * output->features, p);
     int32_t answer = 0;
@@ -149,7 +156,7 @@ static void add_class(struct sl_examples *examples, const struct sl_metric_rule 
     example->target = unknown ? examples->classes : target;
     example->answer = answer;
     example->predicted = (float)p[answer];
-    example->error = unknown ? p[answer] : -log(fmax(p[target], 1e-30));
+    example->error = unknown ? p[answer] : -log(p[target] < 1e-30 ? 1e-30 : p[target]); /* NaN stays */
     if (answer != target && !isnan(example->error))
         keep_worst(examples, dataset, example);
 }
@@ -178,7 +185,7 @@ static void add_values(struct sl_examples *examples, const struct sl_dataset *da
 {
     const struct sl_scaling *scaling = sl_data_state_find_target_scaling(examples->state);
     const int64_t count = output->features;
-    if (batch->weight.kind == SL_FIELD_VALUES && batch->weight.values[row] == 0)
+    if (!has_label(batch, row))
         return;
     examples->rows++;
     for (int64_t f = 0; f < count; f++) {

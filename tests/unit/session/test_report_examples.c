@@ -221,6 +221,67 @@ static void answers_are_wrong_by_their_probabilities(void **state)
     data_close(&o);
 }
 
+/* Probabilities stay numbers however far apart the logits are, and so do errors where the right class has none. */
+static void extreme_outputs_have_errors(void **state)
+{
+    (void)state;
+    static const float far[] = {-2000, 1500, 1490}, none[] = {0, 1, 0}, nan[] = {NAN, NAN, NAN};
+    data_write("train.txt", "a\tA\nb\tB\nc\tC\n\nd\tB\n\n");
+    struct data_open o =
+        data_open_train("type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8",
+                        MODEL_TAG, "task: tag");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    expect_answer(answer(examples, &o, true, 2, 3, far), 1, 1 / (1 + exp(-10)), 10 + log(1 + exp(-10)));
+    assert_true(isfinite(answer(examples, &o, true, 0, 3, far)->error));
+    assert_true(isfinite(answer(examples, &o, false, 2, 3, none)->error));
+    const int32_t target = 1;
+    const int64_t zero = 0;
+    const struct sl_metric_rule rule = {.is_logits = true};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 3, .values = nan};
+    const struct sl_batch batch = {.sequences = 1,
+                                   .target = {.kind = SL_FIELD_IDS, .features = 1, .ids = &target},
+                                   .sample = &zero,
+                                   .sample_step = &zero};
+    examples->worst_count = 0;
+    sl_examples_add(examples, &rule, o.train, &batch, &output);
+    assert_int_equal(examples->worst_count, 0); /* no number can be the worst */
+    free(examples);
+    data_close(&o);
+}
+
+/* The worst are kept in whichever order they come. */
+static void as_many_as_there_is_room_for_are_kept(void **state)
+{
+    (void)state;
+    enum { ROWS = SL_EXAMPLE_WORST + 2 };
+    static const int64_t zeros[ROWS];
+    float actual[ROWS] = {0}, predicted[ROWS];
+    data_write("train.csv", "a,y\n1,2\n3,4\n");
+    struct data_open o = data_open_train(
+        "type: csv, train: {file: train.csv}, inputs: [a], targets: [y], batch_size: 4", MODEL_DENSE, "loss: mse");
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {0};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 1, .values = predicted};
+    const struct sl_batch batch = {.sequences = ROWS,
+                                   .target = {.kind = SL_FIELD_VALUES, .features = 1, .values = actual},
+                                   .sample = zeros,
+                                   .sample_step = zeros};
+    assert_non_null(examples);
+    for (int step = 1; step < ROWS; step++) { /* in each of these orders, errors are 1 to ROWS */
+        for (int k = 0; k < ROWS; k++)
+            predicted[k] = (float)(step == 1 ? ROWS - k : step == 2 ? k + 1 : (k + step) % ROWS + 1);
+        sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+        sl_examples_add(examples, &rule, o.train, &batch, &output);
+        assert_int_equal(examples->worst_count, SL_EXAMPLE_WORST);
+        for (int k = 0; k < SL_EXAMPLE_WORST; k++)
+            assert_true(examples->worst[k].error == ROWS - k);
+    }
+    free(examples);
+    data_close(&o);
+}
+
 /* Sequences without a step have no row, whatever the others have. */
 static void empty_sequences_have_no_row(void **state)
 {
@@ -246,6 +307,91 @@ static void empty_sequences_have_no_row(void **state)
     sl_examples_add(examples, &rule, o.train, &batch, &output);
     assert_int_equal(examples->values, 3);
     free(examples);
+    data_close(&o);
+}
+
+/* ---- what is shown ------------------------------------------------------------------------------------------- */
+
+#define TABLE  "type: csv, train: {file: train.csv}, inputs: [a], batch_size: 4, "
+#define BINARY "[{type: dense, units: 3}, {type: output, activation: sigmoid}]"
+
+/* Tags of a file with so many. */
+static void write_tags(int classes)
+{
+    struct sl_buf text = {0};
+    for (int c = 0; c < classes; c++)
+        sl_buf_printf(&text, "w\tT%d\n", c);
+    data_write("train.txt", sl_buf_text(&text));
+    sl_buf_deinit(&text);
+}
+
+static void what_is_shown_is_what_the_task_has(void **state)
+{
+    (void)state;
+    static const char tags[] =
+        "type: conll, train: {file: train.txt}, label: 2, tokenizer: {type: whitespace}, batch_size: 8";
+    static const struct {
+        const char *data, *layers, *train;
+        int tags; /* of train.txt */
+        int kind, classes;
+    } rows[] = {
+        {tags, MODEL_TAG, "task: tag", 2, SL_EXAMPLES_CLASSES, 2},
+        {tags, MODEL_TAG, "task: tag", SL_EXAMPLE_CLASSES, SL_EXAMPLES_CLASSES, SL_EXAMPLE_CLASSES},
+        {tags, MODEL_TAG, "task: tag", SL_EXAMPLE_CLASSES + 1, SL_EXAMPLES_NONE, 0},
+        {"type: text, train: {file: train.txt}, tokenizer: {type: whitespace, specials: [unk]}, batch_size: 2, "
+         "batching: {unit: stream, bptt: 3}",
+         MODEL_LM, "task: language_model", 9, SL_EXAMPLES_NONE, 0},
+        {"train: {type: generator, name: addition, digits: 1, size: 8}, batch_size: 4", MODEL_PAIRS, PAIRS, 2,
+         SL_EXAMPLES_NONE, 0},
+        {TABLE "label: b", BINARY, "loss: binary_cross_entropy", 2, SL_EXAMPLES_CLASSES, 2},
+        {TABLE "label: b", "[{type: dense, units: 3}, {type: output, activation: softmax}]", "loss: cross_entropy", 2,
+         SL_EXAMPLES_CLASSES, 2},
+        {TABLE "targets: [y]", BINARY, "task: classify, loss: binary_cross_entropy", 2, SL_EXAMPLES_NONE, 0},
+        {TABLE "targets: [y, z]", BINARY, "task: classify, loss: binary_cross_entropy", 2, SL_EXAMPLES_NONE, 0},
+        {TABLE "targets: [y, z]", MODEL_DENSE, "loss: mse", 2, SL_EXAMPLES_VALUES, 0},
+    };
+    struct sl_examples *examples = malloc(sizeof *examples);
+    assert_non_null(examples);
+    data_write("train.csv", "a,b,y,z\n1,no,0,1\n2,yes,1,1\n3,no,0,0\n");
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        write_tags(rows[k].tags);
+        struct data_open o = data_open_train(rows[k].data, rows[k].layers, rows[k].train);
+        sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+        if ((int)examples->kind != rows[k].kind || examples->classes != rows[k].classes)
+            fail_msg("row %d: kind %d, %d classes", (int)k, (int)examples->kind, (int)examples->classes);
+        data_close(&o);
+    }
+    free(examples);
+}
+
+/* Of two classes the output is the probability of the second. A row without a label is none of the first. */
+static void rows_of_two_classes_are_counted(void **state)
+{
+    (void)state;
+    static const float shares[] = {0.75f, 0.125f, 0.875f, 0.25f, 0.875f};
+    static const int64_t expected[2][2] = {{1, 1}, {1, 1}};
+    data_write("train.csv", "a,b\n1,yes\n2,no\n3,\n4,yes\n5,no\n");
+    struct data_open o =
+        data_open_train("type: csv, train: {file: train.csv}, inputs: [a], label: b, missing: {targets: ignore}, "
+                        "batch_size: 5",
+                        BINARY, "loss: binary_cross_entropy");
+    struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_PREDICT, 1, 0, 0);
+    struct sl_batch *batch = data_next(batcher);
+    struct sl_examples *examples = malloc(sizeof *examples);
+    const struct sl_metric_rule rule = {0};
+    const struct sl_field output = {.kind = SL_FIELD_VALUES, .features = 1, .values = shares};
+    assert_non_null(examples);
+    sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+    sl_examples_add(examples, &rule, o.train, batch, &output);
+    assert_int_equal(examples->rows, 4);
+    assert_memory_equal(examples->counts[0], expected[0], sizeof expected[0]);
+    assert_memory_equal(examples->counts[1], expected[1], sizeof expected[1]);
+    assert_int_equal(examples->worst_count, 2);
+    assert_int_equal(examples->worst[0].record, 4);
+    assert_int_equal(examples->worst[1].record, 3);
+    free(examples);
+    sl_batch_destroy(batch);
+    sl_batcher_close(batcher);
     data_close(&o);
 }
 
@@ -338,7 +484,11 @@ int main(void)
         cmocka_unit_test(the_worst_rows_are_told_where_they_are),
         cmocka_unit_test(labels_that_are_not_known_have_a_row),
         cmocka_unit_test(answers_are_wrong_by_their_probabilities),
+        cmocka_unit_test(extreme_outputs_have_errors),
+        cmocka_unit_test(as_many_as_there_is_room_for_are_kept),
         cmocka_unit_test(empty_sequences_have_no_row),
+        cmocka_unit_test(what_is_shown_is_what_the_task_has),
+        cmocka_unit_test(rows_of_two_classes_are_counted),
         cmocka_unit_test(words_on_both_sides_of_a_wrong_tag_are_shown),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
