@@ -476,6 +476,35 @@ static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
     check_file_of_words(" \t", "\t ", ", delimiter: \" \"");
 }
 
+/* Where a line's word cannot be told, the begin of the record is shown as it is. */
+static void other_files_show_their_records(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text, *option, *begin;
+    } rows[] = {
+        {"a\tA\n# c\nb\tB\n\n", ", label: 2, comment: \"# \"", "a\\tA"},
+        {"1\ta\tA\n2\tb\tB\n\n", ", label: 3, text: 2", "1\\ta\\tA"},
+        {"a\u00b7A\nb\u00b7B\n\n", ", label: 2, delimiter: \u00b7", "a\u00b7A"}, /* of two bytes */
+    };
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        char data[200];
+        data_write("train.txt", rows[k].text);
+        snprintf(data, sizeof data,
+                 "type: conll, train: {file: train.txt}, tokenizer: {type: whitespace}, batch_size: 8%s",
+                 rows[k].option);
+        struct data_open o = data_open_train(data, MODEL_TAG, "task: tag");
+        struct sl_examples *examples = malloc(sizeof *examples);
+        assert_non_null(examples);
+        sl_examples_init(examples, o.model, o.state, SL_SPLIT_TRAIN);
+        const char *text = answer(examples, &o, false, 1, 2, (const float[]){1, 0})->text;
+        if (strncmp(text, rows[k].begin, strlen(rows[k].begin)) != 0)
+            fail_msg("`%s` does not begin with `%s`", text, rows[k].begin);
+        free(examples);
+        data_close(&o);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -490,6 +519,7 @@ int main(void)
         cmocka_unit_test(what_is_shown_is_what_the_task_has),
         cmocka_unit_test(rows_of_two_classes_are_counted),
         cmocka_unit_test(words_on_both_sides_of_a_wrong_tag_are_shown),
+        cmocka_unit_test(other_files_show_their_records),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
