@@ -3,7 +3,6 @@
 #include "predict/context.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "predict/predictor_private.h"
 
@@ -70,7 +69,6 @@ static seqlstm_status open_lane(struct sl_context *context, enum sl_predictor_us
                                             .seed = made->model->seed,
                                             .lean = true,
                                             .packed = &context->predictor->packed[use]};
-    lane->carries = streams;
     seqlstm_status status = sl_exec_create(&request, &lane->exec, err);
     if (status == SEQLSTM_OK && streams)
         status = sl_packer_init(&lane->packer, &graph->facts, &graph->facts.envelope, err);
@@ -98,22 +96,14 @@ seqlstm_status sl_context_provide(struct sl_context *context, enum sl_predictor_
     return SEQLSTM_OK;
 }
 
-static void clear_states(struct sl_exec *exec)
-{
-    const struct sl_graph *graph = sl_exec_get_graph(exec);
-    for (int32_t s = 0; s < graph->state_count; s++)
-        memset(sl_exec_get_state_in(exec, s), 0,
-               (size_t)(graph->facts.envelope.sequences * graph->states[s].features) * sizeof(float));
-}
-
+/* The states of whole sequences stay the zeros that they are made as: on the host nothing writes where an executor
+ * reads them, and elsewhere it clears them itself. */
 seqlstm_status sl_context_run(struct sl_predictor_lane *lane, const struct sl_batch *batch, struct seqlstm_error *err)
 {
     const struct sl_exec_step step = {0};
     struct sl_exec_result result;
     if (!sl_exec_is_lean(lane->exec))
         return sl_exec_run(lane->exec, batch, &step, &result, err);
-    if (!lane->carries)
-        clear_states(lane->exec);
     return sl_exec_run_lean(lane->exec, batch, err);
 }
 

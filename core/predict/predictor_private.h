@@ -33,7 +33,6 @@ struct sl_predictor_lane {
     struct sl_packer packer;      /* of streams, and of whole sequences in memory; without room until it is needed */
     struct sl_state_rows *states; /* [state_count] of streams on the host; else NULL */
     void *gathered;               /* SL_USE_CHUNKS: [rows, features] the input of all streams; else NULL */
-    bool carries;                 /* a run continues from the states of the executor */
 };
 
 struct sl_context {

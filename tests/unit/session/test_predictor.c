@@ -52,6 +52,8 @@ static void write_model(const char *layers, const char *more)
     fclose(file);
 }
 
+static const char *override; /* of a key of the model file; NULL: none */
+
 static struct seqlstm_session *train(const char *layers, const char *more)
 {
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -68,6 +70,8 @@ static struct seqlstm_session *train(const char *layers, const char *more)
     snprintf(out, sizeof out, "%s-%d", scratch_path("run"), runs++);
     options.out_dir = out;
     options.threads = 1;
+    options.overrides = &override;
+    options.override_count = override != NULL;
     write_model(layers, more);
     ok(seqlstm_open_model(scratch_path("m.yaml"), &options, &session, &err), &err);
     ok(seqlstm_train(session, NULL, NULL, &err), &err);
@@ -181,6 +185,32 @@ static void whole_sequences_are_predicted(void **state)
         seqlstm_context_close(context);
         seqlstm_predictor_close(predictor);
     }
+    seqlstm_close(session);
+}
+
+/* Also of a model that is trained on segments, whose graphs carry states. */
+static void whole_sequences_begin_with_zeros(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    override = "data.batching.bptt=2";
+    struct seqlstm_session *session = train(STACK, REFERENCE);
+    override = NULL;
+    struct input in;
+    float first[RECORDS * MOST], again[RECORDS * MOST];
+    fill(&in);
+    const int64_t counts[] = {RECORDS, 4, 1}; /* each is planned by itself */
+    struct seqlstm_predictor *predictor = open(session, 0, 0, 0, 0);
+    for (size_t c = 0; c < sizeof counts / sizeof *counts; c++) {
+        struct seqlstm_context *context = open_context(predictor);
+        const int64_t begin = RECORDS - counts[c];
+        const size_t bytes = (size_t)(in.rows - in.begins[begin]) * sizeof *first;
+        ok(seqlstm_predict(context, in.x[in.begins[begin]], in.lengths + begin, counts[c], first, &err), &err);
+        ok(seqlstm_predict(context, in.x[in.begins[begin]], in.lengths + begin, counts[c], again, &err), &err);
+        assert_memory_equal(first, again, bytes);
+        seqlstm_context_close(context);
+    }
+    seqlstm_predictor_close(predictor);
     seqlstm_close(session);
 }
 
@@ -448,6 +478,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(whole_sequences_are_predicted),
+        cmocka_unit_test(whole_sequences_begin_with_zeros),
         cmocka_unit_test(streams_continue),
         cmocka_unit_test(reproducible_outputs_have_the_same_bits),
         cmocka_unit_test(streams_step_together),
