@@ -42,6 +42,16 @@ static seqlstm_status set_given(const struct sl_train_config *config, const stru
     SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG, "class_weight gives every class the weight 0: nothing would be learned");
 }
 
+/* -1 where a label is missing: the id of a class, or of values the weight 0. */
+static int32_t find_class(const struct sl_batch *batch, int64_t row)
+{
+    if (batch->target.kind == SL_FIELD_IDS)
+        return batch->target.ids[row];
+    if (batch->weight.kind == SL_FIELD_VALUES && batch->weight.values[row] == 0)
+        return -1;
+    return batch->target.values[row] > 0.5f;
+}
+
 static seqlstm_status count_targets(struct sl_batcher *batcher, int64_t *counts, int64_t classes,
                                     struct seqlstm_error *err)
 {
@@ -53,7 +63,7 @@ static seqlstm_status count_targets(struct sl_batcher *batcher, int64_t *counts,
             return SEQLSTM_OK;
         int64_t rows = batch->target.on_steps ? batch->axis.rows : batch->sequences;
         for (int64_t r = 0; r < rows; r++) {
-            int32_t id = batch->target.kind == SL_FIELD_IDS ? batch->target.ids[r] : batch->target.values[r] > 0.5f;
+            const int32_t id = find_class(batch, r);
             if (id >= 0 && id < classes)
                 counts[id]++;
         }

@@ -141,6 +141,32 @@ static void values_have_classes(void **state)
     }
 }
 
+/* A label that is missing is of no class, whether classes are ids or values. */
+static void missing_labels_are_not_counted(void **state)
+{
+    (void)state;
+    static const char *const rows[][2] = {{"sigmoid", "binary_cross_entropy"}, {"softmax", "cross_entropy"}};
+    data_write("a.csv", "a,y\n1,no\n2,yes\n3,\n4,no\n5,\n6,no\n");
+    for (int k = 0; k < 2; k++) {
+        char layers[100], train[80];
+        float *weights = NULL;
+        int64_t count = 0;
+        snprintf(layers, sizeof layers, "[{type: dense, units: 3}, {type: output, activation: %s}]", rows[k][0]);
+        snprintf(train, sizeof train, "loss: %s, class_weight: balanced", rows[k][1]);
+        struct data_open o = data_open_train("type: csv, train: {file: a.csv}, inputs: [a], label: y, "
+                                             "missing: {targets: ignore}, batch_size: 4",
+                                             layers, train);
+        struct sl_batcher *counting = data_batcher(o.train, SL_BATCHING_EVALUATE, 1, 0, 0);
+        assert_int_equal(sl_class_weights_create(o.model, o.state, counting, &weights, &count, NULL), SEQLSTM_OK);
+        assert_int_equal(count, 2);
+        assert_true(fabs(weight_of(&o, weights, "no") - 4.0 / (2 * 3)) < 1e-6);
+        assert_true(fabs(weight_of(&o, weights, "yes") - 4.0 / (2 * 1)) < 1e-6);
+        free(weights);
+        sl_batcher_close(counting);
+        data_close(&o);
+    }
+}
+
 /* Classes that are numbers without names: balanced by frequency, one that does not occur weighs 1; none can be named.
  */
 static void numbers_have_classes(void **state)
@@ -202,9 +228,13 @@ static void unknown_labels_are_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(given_by_label),          cmocka_unit_test(one_class_must_count),
-        cmocka_unit_test(balanced_by_frequency),   cmocka_unit_test(values_have_classes),
-        cmocka_unit_test(steps_are_counted),       cmocka_unit_test(numbers_have_classes),
+        cmocka_unit_test(given_by_label),
+        cmocka_unit_test(one_class_must_count),
+        cmocka_unit_test(balanced_by_frequency),
+        cmocka_unit_test(values_have_classes),
+        cmocka_unit_test(missing_labels_are_not_counted),
+        cmocka_unit_test(steps_are_counted),
+        cmocka_unit_test(numbers_have_classes),
         cmocka_unit_test(unknown_labels_are_told),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
