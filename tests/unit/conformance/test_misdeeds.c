@@ -25,7 +25,10 @@ static const struct seqlstm_host *host;
 static const char *fault;
 static union seqlstm_any_desc desc; /* of the newest operation */
 static struct seqlstm_binding *bindings[8];
-static uint32_t modes[8];            /* of the bindings */
+static uint32_t modes[8]; /* of the bindings */
+static struct {
+    bool begins_within, ends_within; /* the steps of the axis */
+} cuts[8];                           /* of the bindings */
 static int binding_count, calls, at; /* calls of forward; at: the one with the fault, where it is one */
 static const void *seen;             /* the workspace of the forward before */
 static int wrong_rows, parts; /* bindings whose rows are not what backend.h says; and those of a part of the steps */
@@ -87,9 +90,20 @@ static seqlstm_status offend_op_bind(const struct seqlstm_op *op, struct seqlstm
     parts += bind->axis && bind->t1 - bind->t0 < bind->axis->steps;
     if (binding_count < 8) {
         modes[binding_count] = desc.head.mode;
+        cuts[binding_count].begins_within = bind->axis && bind->t0 > 0;
+        cuts[binding_count].ends_within = bind->axis && bind->t1 < bind->axis->steps;
         bindings[binding_count++] = *out;
     }
     return status;
+}
+
+static int find_binding(const struct seqlstm_binding *binding)
+{
+    int k = 0;
+    while (k < binding_count && bindings[k] != binding)
+        k++;
+    assert_in_range(k, 0, binding_count - 1);
+    return k;
 }
 
 /* The last number of a buffer with this many bytes. */
@@ -132,6 +146,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
         ((char *)args->workspace)[0] = 1;
     if (is("the first byte of the reserve is not idle") && args->reserve)
         ((char *)args->reserve)[0] = 1;
+    if (is("the last byte of the workspace is not idle"))
+        ((char *)args->workspace)[workspace_bytes - 1] = 0;
     if (is("the reserve is not idle") && args->reserve)
         ((char *)args->reserve)[reserve_bytes - 1] = 0;
     if ((is("one member computes something else") && queue->members == 1) ||
@@ -152,6 +168,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
         *last_of(args->workspace, workspace_bytes) = 7;
         seen = args->workspace;
     }
+    if (is("forward writes before a state between parts") && cuts[find_binding(binding)].ends_within)
+        ((char *)args->slots[SEQLSTM_SLOT_RECURRENT_STATE(0, 3)])[-2] = 0;
     if (is("an optimizer counts its calls"))
         ((float *)args->slots[SEQLSTM_SLOT_OPTIMIZER_PARAM])[0] += (float)calls * 1e-3f;
     if (is("an optimizer changes the gradient"))
@@ -170,6 +188,8 @@ static seqlstm_status offend_backward(struct seqlstm_binding *binding, struct se
     seen = NULL;
     if (is("backward relies on the workspace") && dw && !is_left)
         dw[0] += 1;
+    if (is("backward writes before a state's gradient between parts") && cuts[find_binding(binding)].begins_within)
+        ((char *)args->grads[SEQLSTM_SLOT_RECURRENT_STATE(0, 1)])[-4] = 0;
     if (is("backward counts its calls") && dw)
         dw[0] += (float)calls * 1e-3f;
     if (is("backward writes behind a gradient of weights") && dw)
@@ -197,7 +217,7 @@ static seqlstm_status offend_pack(const struct seqlstm_op *op, struct seqlstm_qu
     return SEQLSTM_OK;
 }
 
-/* The last bytes of both buffers are idle, it says, and the first one of a buffer, where the fault is there. */
+/* Two ranges at the end of each buffer are idle, it says, and its first byte, where the fault is there. */
 static seqlstm_status offend_idle_ranges(const struct seqlstm_op *op, const struct seqlstm_sizes *sizes,
                                          const struct seqlstm_axis *axis, struct seqlstm_idle *idle,
                                          struct seqlstm_error *err)
@@ -209,6 +229,11 @@ static seqlstm_status offend_idle_ranges(const struct seqlstm_op *op, const stru
         idle->reserve.at[idle->reserve.count++] = (struct seqlstm_range){0, 1};
     idle->workspace.at[idle->workspace.count++] =
         (struct seqlstm_range){sizes->workspace_bytes - MORE, sizes->workspace_bytes - MORE / 2};
+    idle->workspace.at[idle->workspace.count++] =
+        (struct seqlstm_range){sizes->workspace_bytes - 1, sizes->workspace_bytes};
+    if (sizes->reserve_bytes > 0)
+        idle->reserve.at[idle->reserve.count++] =
+            (struct seqlstm_range){sizes->reserve_bytes - MORE + 2, sizes->reserve_bytes - MORE / 2 - 1};
     if (sizes->reserve_bytes > 0)
         idle->reserve.at[idle->reserve.count++] =
             (struct seqlstm_range){sizes->reserve_bytes - MORE / 2, sizes->reserve_bytes};
@@ -269,6 +294,18 @@ static void damage_is_named_by_buffer_and_end(void **state)
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++)
         expect("dense:bwd:R5I2O3:f32:flat", cases[k][0], cases[k][1]);
     expect("dense:bwd:R5I2O3:f32:flat", "", NULL);
+}
+
+/* What a part of the steps hands to the next one, and in the backward pass to the one before. */
+static void damage_between_parts_is_named(void **state)
+{
+    (void)state;
+    static const char name[] = "lstm:ranges:T7B5I6H9:f32:ragged:initial,final";
+    expect(name, "forward writes before a state between parts",
+           "three segments against the whole: it wrote 2 bytes before a state between segments (180 bytes)");
+    expect(name, "backward writes before a state's gradient between parts",
+           "three segments against the whole: it wrote 4 bytes before a state's gradient between segments");
+    expect(name, "", NULL);
 }
 
 /* In a program only some calls are watched; here each is, but for those beside one of another thread. */
@@ -340,6 +377,10 @@ static void bytes_of_both_buffers_stay_idle(void **state)
              "training: calls touched byte %llu of workspace: idle_ranges said that %llu to %llu of its %llu are idle",
              workspace - MORE + 3, workspace - MORE, workspace - MORE / 2, workspace);
     expect(name, "the workspace is not idle", detail);
+    snprintf(detail, sizeof detail,
+             "training: calls touched byte %llu of workspace: idle_ranges said that %llu to %llu of its %llu are idle",
+             workspace - 1, workspace - 1, workspace, workspace);
+    expect(name, "the last byte of the workspace is not idle", detail);
     snprintf(detail, sizeof detail,
              "training: calls touched byte %llu of reserve: idle_ranges said that %llu to %llu of its %llu are idle",
              reserve - 1, reserve - MORE / 2, reserve, reserve);
@@ -430,6 +471,7 @@ int main(void)
         cmocka_unit_test(what_one_call_does_to_the_process_is_named),
         cmocka_unit_test(bindings_of_a_part_have_its_rows),
         cmocka_unit_test(what_differs_from_call_to_call_is_named),
+        cmocka_unit_test(damage_between_parts_is_named),
         cmocka_unit_test(bytes_of_both_buffers_stay_idle),
         cmocka_unit_test(files_that_a_backend_needs_are_looked_at),
         cmocka_unit_test(operations_that_a_table_offers_are_known),

@@ -65,6 +65,23 @@ static void sequences_are_cut_into_chunks(void **state)
     end(&scene);
 }
 
+/* Of sequences that are cut, the time of a step counts, not that of a row of whole ones: two steps fit here. */
+static void chunks_keep_to_the_latency(void **state)
+{
+    (void)state;
+    struct seqlstm_http_request all[] = {JOB(5, 1), JOB(3)};
+    struct scene scene;
+    begin(&scene, kinds[1], SL_BATCHING_STEPS, false);
+    scene.runner.step_ns = STEP_NS;
+    scene.runner.row_ns = 1;
+    scene.serving.target_ns = 8 * 2 * STEP_NS;
+    for (int j = 0; j < 2; j++)
+        sl_runner_add(&scene.runner, make_job(&scene, &all[j]));
+    sl_runner_run(&scene.runner);
+    expect_story("chunks 2 1 2\n");
+    end_with(&scene);
+}
+
 /* Where each request is to give the same bits, each is computed by itself: whole if it is no longer than a chunk. */
 static void reproducible_sequences_are_computed_alone(void **state)
 {
@@ -446,6 +463,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_job_has_its_own_answer),
         cmocka_unit_test(sequences_are_cut_into_chunks),
+        cmocka_unit_test(chunks_keep_to_the_latency),
         cmocka_unit_test(reproducible_sequences_are_computed_alone),
         cmocka_unit_test(padded_batches_cost_what_padding_costs),
         cmocka_unit_test(rows_of_a_batch_have_a_limit),

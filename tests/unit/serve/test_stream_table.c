@@ -354,6 +354,11 @@ static void test_a_full_table_ends_what_is_not_used(void **state)
     release(&table, claim(&table, &w->versions[0], 0, "b", false, true));
     expect_count(&table, 1, 1);
     sl_stream_table_deinit(&table);
+    sl_stream_table_init(&table, 1, 0, INT64_MAX);
+    release(&table, claim(&table, &w->versions[0], 0, "a", true, false));
+    expect_refusal(&table, &w->versions[0], "b", true, SEQLSTM_UNAVAILABLE,
+                   "1 stream is open, and there may be no more");
+    sl_stream_table_deinit(&table);
 }
 
 /* What was never computed has no state to go on from. */
