@@ -170,6 +170,8 @@ static seqlstm_status offend_forward(struct seqlstm_binding *binding, struct seq
     }
     if (is("forward writes before a state between parts") && cuts[find_binding(binding)].ends_within)
         ((char *)args->slots[SEQLSTM_SLOT_RECURRENT_STATE(0, 3)])[-2] = 0;
+    if (is("a later part writes behind the reserve") && cuts[find_binding(binding)].begins_within)
+        ((char *)args->reserve)[reserve_bytes + 1] = 0;
     if (is("an optimizer counts its calls"))
         ((float *)args->slots[SEQLSTM_SLOT_OPTIMIZER_PARAM])[0] += (float)calls * 1e-3f;
     if (is("an optimizer changes the gradient"))
@@ -305,6 +307,8 @@ static void damage_between_parts_is_named(void **state)
            "three segments against the whole: it wrote 2 bytes before a state between segments (180 bytes)");
     expect(name, "backward writes before a state's gradient between parts",
            "three segments against the whole: it wrote 4 bytes before a state's gradient between segments");
+    expect(name, "a later part writes behind the reserve",
+           "three segments against the whole: it wrote 2 bytes behind the end of the reserve (");
     expect(name, "", NULL);
 }
 

@@ -103,7 +103,21 @@ static const struct {
     {"Cast", {{1, {4}, {-1, 0, -300, 2}}, NONE, NONE}, {"to", 9, 0, {0}}, {1, {4}, {1, 0, 1, 1}}},
     {"Cast", {SCALAR(-7), NONE, NONE}, {"to", 6, 0, {0}}, SCALAR(-7)},
     {"Cast", {{1, {2}, {5, 0}}, NONE, NONE}, {"to", 8, 0, {0}}, NONE}, /* strings */
+    {"Cast", {SCALAR(1), NONE, NONE}, {0}, NONE},
     {"Relu", {{1, {2}, {5, -3}}, NONE, NONE}, {0}, NONE},
+    {"Transpose", {{2, {2, 3}, {1, 2, 3, 4, 5, 6}}, NONE, NONE}, {"perm", 0, 1, {0}}, NONE},
+    {"Transpose", {{2, {2, 3}, {1, 2, 3, 4, 5, 6}}, NONE, NONE}, {"perm", 0, 2, {-1, 0}}, NONE},
+    {"Transpose", {{2, {2, 3}, {1, 2, 3, 4, 5, 6}}, NONE, NONE}, {"perm", 0, 2, {2, 0}}, NONE},
+    {"Concat", {{1, {2}, {1, 2}}, {2, {2, 1}, {3, 4}}, NONE}, {"axis", 0, 0, {0}}, NONE},
+    {"Concat", {{1, {2}, {1, 2}}, NONE, {1, {1}, {3}}}, {"axis", 0, 0, {0}}, NONE},
+    {"Gather", {{1, {3}, {1, 2, 3}}, {2, {1, 2}, {0, 1}}, NONE}, {0}, NONE},
+    {"Gather", {{1, {3}, {1, 2, 3}}, {1, {0}, {0}}, NONE}, {0}, NONE},
+    {"Split", {{1, {4}, {1, 2, 3, 4}}, {1, {2}, {1, 3}}, NONE}, {"axis", 1, 0, {0}}, NONE},
+    {"Where", {{1, {2}, {1, 0}}, {1, {2}, {1, 2}}, NONE}, {0}, NONE},
+    {"Tile", {{1, {2}, {4, 4}}, {1, {2}, {2, 1}}, NONE}, {0}, NONE},
+    {"ConstantOfShape", {{1, {2}, {2, -1}}, NONE, NONE}, {0}, NONE},
+    {"ReduceProd", {{2, {1, 2}, {2, 3}}, NONE, NONE}, {0}, NONE},
+    {"ReduceProd", {{1, {2}, {1LL << 40, 1LL << 40}}, NONE, NONE}, {0}, NONE},
 };
 
 static struct sl_onnx_constant make(const struct constant *from)
@@ -238,6 +252,53 @@ static void few_are_gathered(void **state)
         assert_true(count > MOST || out.elems == count);
         sl_arena_deinit(&arena);
     }
+}
+
+/* Floats are compared and cast as they are, and go with floats alone. */
+static void floats_and_integers(void **state)
+{
+    (void)state;
+    static const float values[] = {0.5f, -2.75f, 0};
+    static const int64_t numbers[] = {1, 0, 1};
+    static const struct {
+        const char *op;
+        int64_t to; /* of a Cast */
+        bool is_float;
+        double expected[3];
+    } rows[] = {{"Equal", 0, false, {1, 1, 1}}, {"Add", 0, true, {1, -5.5, 0}}, {"Cast", 9, false, {1, 1, 0}},
+                {"Cast", 7, false, {0, -2, 0}}, {"Cast", 6, false, {0, -2, 0}}, {"Cast", 11, true, {0.5, -2.75, 0}}};
+    const struct sl_onnx_constant floats = {.rank = 1, .shape = {3}, .elems = 3, .floats = values};
+    const struct sl_onnx_constant ints = {.rank = 1, .shape = {3}, .elems = 3, .ints = numbers};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const struct sl_onnx_constant *const inputs[] = {&floats, &floats};
+        const char *names[] = {"a"};
+        const struct sl_onnx_attribute to = {.name = "to", .i = rows[k].to};
+        const struct sl_onnx_node node = {.op = rows[k].op,
+                                          .name = "",
+                                          .domain = "",
+                                          .outputs = names,
+                                          .output_count = 1,
+                                          .attributes = &to,
+                                          .attribute_count = rows[k].to != 0};
+        struct sl_arena arena = {0};
+        struct sl_onnx_constant out;
+        int32_t count;
+        assert_true(sl_onnx_constant_fold(&arena, &node, inputs, rows[k].to ? 1 : 2, &out, 1, &count));
+        assert_true((out.floats != NULL) == rows[k].is_float && (out.ints == NULL) == rows[k].is_float);
+        for (int64_t e = 0; e < 3; e++)
+            if (sl_onnx_constant_get(&out, e) != rows[k].expected[e])
+                fail_msg("row %d: element %d is %g", (int)k, (int)e, sl_onnx_constant_get(&out, e));
+        sl_arena_deinit(&arena);
+    }
+    struct sl_arena arena = {0};
+    struct sl_onnx_constant out;
+    const struct sl_onnx_constant *const mixed[] = {&ints, &floats, &ints}, *const again[] = {&ints, &ints, &floats};
+    assert_false(fold(&arena, "Where", mixed, 3, &out));
+    assert_false(fold(&arena, "Where", again, 3, &out));
+    assert_false(fold(&arena, "Mul", mixed, 2, &out));
+    assert_false(fold(&arena, "Concat", mixed, 2, &out));
+    assert_false(fold(&arena, "ReduceProd", mixed + 1, 1, &out));
+    sl_arena_deinit(&arena);
 }
 
 /* A constant of one number has any size that can be counted, whether that number is stored once or not; of others up to
@@ -375,6 +436,17 @@ static void ranks_have_a_limit(void **state)
         assert_true(2 + count > SL_ONNX_RANK_MAX || (out.rank == 2 + count && out.shape[count + 1] == 3));
         sl_arena_deinit(&arena);
     }
+    for (int64_t rank = SL_ONNX_RANK_MAX; rank <= SL_ONNX_RANK_MAX + 1; rank++) { /* a shape is a list of sizes */
+        static const int64_t ones[] = {1, 1, 1, 1, 1, 1, 1, 1, 1};
+        const struct sl_onnx_constant one = {.rank = 1, .shape = {1}, .elems = 1, .ints = ones};
+        const struct sl_onnx_constant shape = {.rank = 1, .shape = {rank}, .elems = rank, .ints = ones};
+        const struct sl_onnx_constant *const inputs[] = {&one, &shape};
+        struct sl_arena arena = {0};
+        struct sl_onnx_constant out;
+        assert_int_equal(fold(&arena, "Expand", inputs, 2, &out), rank <= SL_ONNX_RANK_MAX);
+        assert_int_equal(fold(&arena, "ConstantOfShape", inputs + 1, 1, &out), rank <= SL_ONNX_RANK_MAX);
+        sl_arena_deinit(&arena);
+    }
 }
 
 int main(void)
@@ -383,6 +455,7 @@ int main(void)
         cmocka_unit_test(operators_compute_what_they_say),
         cmocka_unit_test(fills_are_like_numbers_that_are_written_out),
         cmocka_unit_test(few_are_gathered),
+        cmocka_unit_test(floats_and_integers),
         cmocka_unit_test(large_constants_of_one_number),
         cmocka_unit_test(slices_walk_as_specified),
         cmocka_unit_test(axes_count_from_both_ends),
