@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,15 +40,16 @@ static void find_host(char host[HOST_BYTES])
         memcpy(host, "?", 2);
 }
 
-/* Does the text name a process of this host, which is *out_pid? */
+/* Does the text name a process of this host, which is *out_pid? A number that no process can have would mean several of
+ * them, or all, to who sends it a signal. */
 static bool names_this_host(const char *holder, long *out_pid)
 {
     char host[HOST_BYTES], expected[HOST_BYTES + 8];
     int length = 0;
     find_host(host);
     snprintf(expected, sizeof expected, "on %s ", host);
-    return sscanf(holder, "process %ld %n", out_pid, &length) == 1 && *out_pid > 0 && length > 0 &&
-           strncmp(holder + length, expected, strlen(expected)) == 0;
+    return sscanf(holder, "process %ld %n", out_pid, &length) == 1 && *out_pid > 0 && *out_pid <= INT_MAX &&
+           length > 0 && strncmp(holder + length, expected, strlen(expected)) == 0;
 }
 
 /* Does the text name a process of this host that is no more? Then the holder has not written its own yet. */

@@ -136,6 +136,24 @@ static void a_holder_elsewhere_is_no_process_here(void **state)
     assert_int_equal(sl_file_lock_find_process("lock"), 0);
 }
 
+/* Who asks may send the process a signal: a number of less than 1 would mean a group, or all processes. */
+static void numbers_of_no_process_name_none(void **state)
+{
+    static const char *const numbers[] = {"0", "-1", "-77", "2147483648", "4294967295", "99999999999999999999"};
+    (void)state;
+    struct sl_file_lock *lock = NULL;
+    char host[65] = "";
+    assert_int_equal(gethostname(host, sizeof host - 1), 0);
+    assert_int_equal(sl_file_lock_take("lock", &lock, NULL), SEQLSTM_OK);
+    for (size_t k = 0; k < sizeof numbers / sizeof *numbers; k++) {
+        FILE *file = fopen("lock", "w");
+        fprintf(file, "process %s on %s since now\n", numbers[k], host);
+        fclose(file);
+        assert_int_equal(sl_file_lock_find_process("lock"), 0);
+    }
+    sl_file_lock_release(lock);
+}
+
 /* One that is stopped, and has every signal pending that can be blocked, lives on: it is named at once. */
 static void a_living_holder_is_not_waited_for(void **state)
 {
@@ -269,6 +287,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_lock_has_one_holder, begin, end),
         cmocka_unit_test_setup_teardown(an_ending_holder_is_waited_for, begin, end),
         cmocka_unit_test_setup_teardown(a_holder_elsewhere_is_no_process_here, begin, end),
+        cmocka_unit_test_setup_teardown(numbers_of_no_process_name_none, begin, end),
         cmocka_unit_test_setup_teardown(a_living_holder_is_not_waited_for, begin, end),
         cmocka_unit_test_setup_teardown(without_locks_the_text_counts, begin, end),
         cmocka_unit_test_setup_teardown(answers_of_the_system, begin, end),
