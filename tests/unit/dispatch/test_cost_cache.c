@@ -112,7 +112,12 @@ static void what_was_saved_is_found(void **state)
     again.forward_ns = 1;
     assert_int_equal(sl_cost_cache_add(cache, &again, NULL), SEQLSTM_OK);
     assert_true(sl_cost_cache_find(cache, &again.key)->forward_ns == 1); /* the last one counts */
+    size_t once = 0, twice = 0;
     assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    free(read_file(&once));
+    assert_int_equal(sl_cost_cache_save(cache, NULL), SEQLSTM_OK);
+    free(read_file(&twice));
+    assert_int_equal(once, twice); /* what is in the file is not written again */
     sl_cost_cache_close(cache);
     cache = open_cache();
     assert_true(sl_cost_cache_find(cache, &again.key)->forward_ns == 1);
