@@ -56,6 +56,12 @@ static void test_what_is_read_off(void **state)
     assert_int_equal(sl_lengths_get_shortest(&lengths), 0);
     assert_int_equal(sl_lengths_get_longest(&lengths), 12);
     assert_int_equal(sl_lengths_get_quantile(&lengths, 0.5), 3);
+    static const struct {
+        double share;
+        int length;
+    } quantiles[] = {{0, 0}, {0.1, 0}, {0.2, 0}, {0.3, 3}, {0.4, 3}, {0.6, 3}, {0.7, 7}, {0.8, 7}, {0.9, 12}, {1, 12}};
+    for (size_t k = 0; k < sizeof quantiles / sizeof *quantiles; k++)
+        assert_int_equal(sl_lengths_get_quantile(&lengths, quantiles[k].share), quantiles[k].length);
     static const int counts[][3] = {{3, 7, 3}, {3, 3, 2}, {0, 0, 1}, {12, 12, 1}, {4, 4, 0}, {4, 3, 0}, {0, 12, 5}};
     for (int k = 0; k < 7; k++)
         assert_int_equal(sl_lengths_count(&lengths, counts[k][0], counts[k][1]), counts[k][2]);

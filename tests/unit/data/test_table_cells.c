@@ -224,11 +224,12 @@ static void test_categories(void **state)
         const int64_t values = SL_COLUMN_CATEGORIES + more;
         struct sl_columns columns;
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        struct sl_buf text = {0};
-        sl_buf_append_text(&text, "a,b\n");
+        struct sl_buf text = {0}, told = {0};
+        char expected[64];
+        sl_buf_append_text(&text, "a,b,c\n");
         for (int64_t r = 0; r < values; r++)
-            sl_buf_printf(&text, "%lld,1\n", (long long)r);
-        sl_buf_append_text(&text, "7,1\n7,1\n9,1\n");
+            sl_buf_printf(&text, "%lld,1,x%lld\n", (long long)r, (long long)r);
+        sl_buf_append_text(&text, "7,1,x7\n7,1,x7\n9,1,x9\n");
         data_write("many.csv", sl_buf_text(&text));
         sl_buf_deinit(&text);
         struct sl_model *model =
@@ -245,6 +246,11 @@ static void test_categories(void **state)
             assert_string_equal(columns.items[0].common[0].text, "7");
             assert_true(columns.items[0].common[0].count == 3 && columns.items[0].common[1].count == 2);
         }
+        snprintf(expected, sizeof expected, more < 1 ? "%d categories: x7 3, x9 2, x0 1, " : "more than %d categories",
+                 (int)(more < 1 ? values : SL_COLUMN_CATEGORIES));
+        sl_column_print_values(&columns.items[2], &told);
+        assert_int_equal(strncmp(sl_buf_text(&told), expected, strlen(expected)), 0);
+        sl_buf_deinit(&told);
         sl_columns_deinit(&columns);
         sl_model_destroy(model);
     }
