@@ -333,6 +333,42 @@ static void the_largest_batch_is_counted_in_words(void **state)
     }
 }
 
+/* Three digits before the next unit, and one behind the point of what has a single one before it. */
+static void bytes_have_units(void **state)
+{
+    static const struct {
+        int64_t bytes;
+        const char *text;
+    } rows[] = {{0, "0 B"},
+                {9, "9 B"},
+                {999, "999 B"},
+                {1000, "1.0 kB"},
+                {9940, "9.9 kB"},
+                {10000, "10 kB"},
+                {999000, "999 kB"},
+                {1000000, "1.0 MB"},
+                {10000000, "10 MB"},
+                {2500000000, "2.5 GB"},
+                {INT64_C(3000000000000), "3.0 TB"},
+                {INT64_C(12345000000000000), "12345 TB"}};
+    static const struct sl_model model;
+    static const struct sl_plan_beside none;
+    (void)state;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct world w;
+        struct sl_buf table = {0};
+        char expected[64];
+        make(&w, "0000");
+        w.graph.model = &model;
+        w.graph.phase = SL_PHASE_PREDICT;
+        w.plan.memory.gradients_bytes = rows[i].bytes;
+        snprintf(expected, sizeof expected, "gradients %s, optimizer 0 B,", rows[i].text);
+        sl_plan_write_table(&w.plan, &none, false, &table);
+        assert_string_equal(find_line(&table, "gradients "), expected);
+        sl_buf_deinit(&table);
+    }
+}
+
 /* The column of times has a title if any row has one, whichever it is; and the sum is known if all are. */
 static void times_have_a_column_if_there_are_any(void **state)
 {
@@ -365,6 +401,7 @@ int main(void)
         cmocka_unit_test(values_are_cast_around_calls_in_another_type),
         cmocka_unit_test(many_copies_and_casts_are_not_all_listed),
         cmocka_unit_test(the_largest_batch_is_counted_in_words),
+        cmocka_unit_test(bytes_have_units),
         cmocka_unit_test(times_have_a_column_if_there_are_any),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

@@ -298,6 +298,46 @@ static void flat_operations_take_any_length(void **state)
     close_world(&w);
 }
 
+static int destroyed;
+
+static void count_destroyed(struct seqlstm_binding *binding)
+{
+    destroyed++;
+    seqlstm_reference_query_v0(SEQLSTM_ABI_MINOR)->binding_destroy(binding);
+}
+
+static const struct seqlstm_backend *query_counting(uint32_t host_minor)
+{
+    static struct seqlstm_backend table;
+    table = *seqlstm_reference_query_v0(host_minor);
+    table.binding_destroy = count_destroyed;
+    return &table;
+}
+
+/* A device may be some runs behind: until then nothing that was started with a binding loses it. */
+static void bindings_live_until_a_device_is_done(void **state)
+{
+    (void)state;
+    enum { LENGTHS = 12, RUNS = 3 };
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    float x[(RUNS + 1) * LENGTHS + 1] = {0}, y[(RUNS + 1) * LENGTHS + 1] = {0};
+    struct world w;
+    world_query = query_counting;
+    open_world(&w, data, layers, &facts, false);
+    world_query = seqlstm_reference_query_v0;
+    for (int run = 0; run <= RUNS; run++) {
+        w.exec->runs += run > 0;
+        destroyed = 0;
+        for (int k = 1; k <= LENGTHS; k++)
+            ok(sl_exec_add(w.exec, y, x, run * LENGTHS + k, &err), &err);
+        assert_int_equal(destroyed, 0);
+    }
+    w.exec->runs += 1;
+    ok(sl_exec_add(w.exec, y, x, (RUNS + 1) * LENGTHS + 1, &err), &err);
+    assert_int_equal(destroyed, 1);
+    close_world(&w);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -307,6 +347,7 @@ int main(void)
         cmocka_unit_test(lean_runs_leave_states_to_the_caller),
         cmocka_unit_test(other_phases_are_not_lean),
         cmocka_unit_test(flat_operations_take_any_length),
+        cmocka_unit_test(bindings_live_until_a_device_is_done),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
