@@ -89,7 +89,8 @@ static void memory_of_both_versions(void **state)
     put("proc/self/cgroup", "7:hugetlb,memory,pids:/x\n0::/\n"); /* neither the first nor the last of its mount */
     put("sys/fs/cgroup/hugetlb,memory,pids/x/memory.limit_in_bytes", "3000000\n");
     assert_int_equal(sl_cgroup_find_memory(root), 3000000);
-    put("proc/self/cgroup", "7:memory:/box\n4:cpu:/x\n0::/\n");
+    put("proc/self/cgroup", "7:memory:/box\n4:cpu:/x\n3:cpuset:/x\n0::/\n");
+    put("sys/fs/cgroup/cpuset/x/memory.limit_in_bytes", "1\n"); /* a name of as many letters */
     put("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
     put("sys/fs/cgroup/cpu/x/memory.limit_in_bytes", "1\n");
     assert_int_equal(sl_cgroup_find_memory(root), 0);

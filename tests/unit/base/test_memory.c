@@ -152,6 +152,7 @@ static void whole_vectors_of_large_blocks_are_read(void **state)
     for (size_t m = 0; m < sizeof more / sizeof *more; m++) {
         const size_t bytes = SL_MEMORY_LARGE + more[m];
         volatile char *block = sl_memory_alloc(NULL, bytes), sum = 0;
+        assert_int_equal((uintptr_t)block % SL_MEMORY_LARGE_PAGE, 0); /* also the smallest of them */
         for (size_t k = bytes - 64; k < bytes - 1 + 64; k++)
             sum = (char)(sum ^ block[k]);
         sl_memory_free(NULL, (void *)(uintptr_t)block);

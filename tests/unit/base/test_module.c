@@ -131,6 +131,17 @@ static void who_can_have_written_a_file(void **state)
     assert_int_equal(chown(file, 12345, 12345), 0);
     assert_int_equal(sl_owner_check(file, &err), SEQLSTM_INVALID_ARGUMENT);
     assert_non_null(strstr(err.message, "belongs to user 12345, neither root nor you"));
+    /* to that user it is its own, and what is root's is safe, too */
+    static const uid_t owners[] = {12345, 0, 23456};
+    assert_true(chmod(scratch_folder, 0755) == 0 && chmod(file, 0644) == 0);
+    for (size_t k = 0; k < sizeof owners / sizeof *owners; k++) {
+        assert_int_equal(chown(file, owners[k], owners[k]), 0);
+        assert_int_equal(seteuid(12345), 0);
+        const bool reached = sl_file_exists(file); /* TMPDIR may be root's alone */
+        const seqlstm_status status = sl_owner_check(file, &err);
+        assert_int_equal(seteuid(0), 0);
+        assert_true(!reached || status == (owners[k] < 23456 ? SEQLSTM_OK : SEQLSTM_INVALID_ARGUMENT));
+    }
 }
 
 int main(void)
