@@ -98,6 +98,9 @@ static void indices_beyond_the_end_are_placed(void **state)
     for (int i = 0; i < 5 * 4; i++)
         x[i] = i == 3 * 4 + 1 ? NAN : 0.0f;
     expect(&rh, SEQLSTM_NUMERIC, "row 3 of top_k holds NaN");
+    x[3 * 4 + 1] = 0;
+    x[5 * 4 - 1] = NAN;
+    expect(&rh, SEQLSTM_NUMERIC, "row 4 of top_k holds NaN");
     rh_close(&rh);
 }
 
