@@ -4,6 +4,7 @@
 #include "oom.h"
 
 #include "compare/sweep/sweep.h"
+#include "session/record/session_record.h"
 
 static const char model[] =
     "seqlstm: 1\n"
@@ -230,10 +231,14 @@ static void test_backends_of_the_model(void **state)
                                                  .seconds = 1};
         struct sl_sweep_report *report = NULL;
         struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_diagnostics_create(&session->diagnostics, &err),
+                         SEQLSTM_OK); /* those of opening it are gone */
         assert_int_equal(sl_sweep_run(&request, &report, &err), SEQLSTM_UNAVAILABLE);
+        assert_int_equal(sl_diagnostics_count(session->diagnostics, SL_SEVERITY_ERROR), k);
         if (strstr(err.message, rows[k][1]) == NULL)
             fail_msg("%s", err.message);
         assert_null(report);
+        sl_diagnostics_destroy(session->diagnostics);
         sl_session_close(session);
     }
 }
