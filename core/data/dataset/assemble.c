@@ -199,11 +199,13 @@ static void describe_place(const struct sl_raw *raw, int64_t row, int64_t column
                            char place[32], char which[96])
 {
     int64_t series = per_row ? 0 : row - raw->first_target;
+    while (per_row && series < raw->series && row >= raw->start[series] + raw->length[series])
+        series++;
     place[0] = '\0';
     if (per_row && raw->row_line)
         snprintf(place, 32, ":%lld", (long long)raw->row_line[row]);
-    else if (!per_row && raw->line && series >= 0 && series < raw->series)
-        snprintf(place, 32, ":%lld", (long long)raw->line[series]);
+    else if (raw->line && series >= 0 && series < raw->series && (!per_row || row >= raw->start[series]))
+        snprintf(place, 32, ":%lld", (long long)(per_row ? sl_raw_find_line(raw, series, row) : raw->line[series]));
     if (names && names[column])
         snprintf(which, 96, "column `%.80s`", names[column]);
     else

@@ -135,16 +135,64 @@ static void test_lines_of_a_share(void **state)
             fail_msg("from %d on: %s", cut, err.message);
         data_close(&o);
 
-        data_write("train.txt", "\na\tX\nb\tY\na\tX\nb\tY\nb\tX\na\tX\na\tY\na\tX\nb\tZ\na\tX\n");
-        snprintf(yaml, sizeof yaml,
-                 "type: conll, train: {file: train.txt, label: 2}, valid: {split: %g}, batch_size: 2",
-                 1 - (cut - 5) / 10.0);
-        o = data_open_train(yaml, MODEL_TAG, "task: tag");
+        static const char *const tags[] = {
+            "\na\tX\nb\tY\na\tX\nb\tY\nb\tX\na\tX\na\tY\na\tX\nb\tZ\na\tX\n",
+            "# 1\na\tX\nb\tY\n# 4\na\tX\nb\tY\n#\n# 8\nb\tX\na\tX\na\tY\n# 12\na\tX\n# 14\nb\tZ\n# 16\na\tX\n"};
+        for (int comments = 0; comments < 2; comments++) {
+            data_write("train.txt", tags[comments]);
+            snprintf(yaml, sizeof yaml,
+                     "type: conll, train: {file: train.txt, label: 2, comment: '#'}, valid: {split: %g}, batch_size: 2",
+                     1 - (cut - 5) / 10.0);
+            o = data_open_train(yaml, MODEL_TAG, "task: tag");
+            valid = data_open_split(&o, SL_SPLIT_VALID);
+            assert_int_equal(sl_dataset_get_facts(valid)->rows, 15 - cut);
+            assert_int_equal(sl_dataset_get_unknown_line(valid), comments ? 15 : 10);
+            sl_dataset_close(valid);
+            data_close(&o);
+        }
+    }
+}
+
+/* Writes `lines` with one of the ends that lines may have. */
+static void write_lines(const char *name, const char *lines, const char *end)
+{
+    struct sl_buf text = {0};
+    for (; *lines; lines++)
+        if (*lines == '\n')
+            sl_buf_append_text(&text, end);
+        else
+            sl_buf_append_char(&text, *lines);
+    data_write(name, sl_buf_text(&text));
+    sl_buf_deinit(&text);
+}
+
+/* What is wrong with a word or its tag is told with the line of the file, whatever other lines are before it: comments,
+ * blank ones, and the words without a number of their own in CoNLL-U. */
+static void test_lines_of_words(void **state)
+{
+    (void)state;
+#define WORDS                                                                                                          \
+    "type: conll, train: {file: train.txt}, valid: {file: valid.txt}, text: 2, comment: '#', tokenizer: {type: "       \
+    "whitespace, specials: []}, batch_size: 4, "
+#define BEFORE          "# 1\n1-2\ta\t0\n# 3\n1\ta\t0\n#\n1.1\tb\t1\n \t\n\n# 9\n#\n1\ta\t0\n# 12\n#\n2\tb\t1\n# 15\n"
+#define MODEL_OF_SHARES "[{type: embedding, dim: 2}, {type: output, activation: sigmoid}]"
+    static const char *const ends[] = {"\n", "\r\n", "\r"};
+    for (int k = 0; k < 3; k++) {
+        struct sl_dataset *valid = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        write_lines("train.txt", BEFORE, ends[k]);
+        write_lines("valid.txt", BEFORE "3\tz\t1\n# 17\n4\ta\t0\n", ends[k]);
+        struct data_open o = data_open_train(WORDS "label: 3", MODEL_TAG, "task: tag");
+        assert_int_equal(sl_dataset_open(o.model, SL_SPLIT_VALID, o.state, &valid, &err), SEQLSTM_CORRUPT_DATA);
+        assert_non_null(strstr(err.message, "valid.txt:16: the token \"z\""));
+        write_lines("valid.txt", BEFORE "3\ta\tT\n# 17\n4\ta\t0\n", ends[k]);
         valid = data_open_split(&o, SL_SPLIT_VALID);
-        assert_int_equal(sl_dataset_get_facts(valid)->rows, 15 - cut);
-        assert_int_equal(sl_dataset_get_unknown_line(valid), 10);
+        assert_int_equal(sl_dataset_get_unknown_line(valid), 16);
         sl_dataset_close(valid);
         data_close(&o);
+        write_lines("train.txt", BEFORE "3\ta\t2\n# 17\n4\ta\t0\n", ends[k]);
+        data_expect_failure(WORDS "label: {column: 3, type: value}", MODEL_OF_SHARES, "loss: binary_cross_entropy",
+                            SEQLSTM_CORRUPT_DATA, "train.txt:16: the target 2");
     }
 }
 
@@ -188,7 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pairs),          cmocka_unit_test(test_shares),
         cmocka_unit_test(test_steps),          cmocka_unit_test(test_lines_of_a_share),
-        cmocka_unit_test(test_text_of_a_part),
+        cmocka_unit_test(test_text_of_a_part), cmocka_unit_test(test_lines_of_words),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }
