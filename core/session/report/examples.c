@@ -7,11 +7,10 @@
 
 #include "base/value/printable.h"
 
-/* What ends the word of a line: in files with a line for each token, whose first column it is and which have no other
- * lines; otherwise '\0'. */
+/* What ends the word of a line: in files with a line for each token, whose first column it is; otherwise '\0'. */
 static char find_column_end(const struct sl_source *source)
 {
-    if (source->type != SL_SOURCE_CONLL || source->comment || (source->delimiter && strlen(source->delimiter) != 1))
+    if (source->type != SL_SOURCE_CONLL || (source->delimiter && strlen(source->delimiter) != 1))
         return '\0';
     const bool is_first = strcmp(source->text, "1") == 0 || strcmp(source->text, "first") == 0;
     return !is_first ? '\0' : source->delimiter ? source->delimiter[0] : '\t';
@@ -31,7 +30,9 @@ void sl_examples_init(struct sl_examples *examples, const struct sl_model *model
     examples->names = names;
     examples->state = state;
     const bool is_part = model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
-    examples->column_end = find_column_end(&model->data.splits[is_part ? SL_SPLIT_TRAIN : split]);
+    const struct sl_source *source = &model->data.splits[is_part ? SL_SPLIT_TRAIN : split];
+    examples->column_end = find_column_end(source);
+    examples->comment = source->comment ? source->comment : "";
     if (tokens)
         return;
     if (names && classes <= SL_EXAMPLE_CLASSES && (target->kind == SL_FIELD_IDS || (binary && target->features == 1))) {
@@ -63,23 +64,31 @@ static const char *find_word(char column_end, const char *line, const char *line
     return line;
 }
 
+static bool is_comment(const char *comment, const char *line, const char *line_end)
+{
+    const size_t bytes = strlen(comment);
+    return bytes > 0 && (size_t)(line_end - line) >= bytes && memcmp(line, comment, bytes) == 0;
+}
+
 /* The word of the step with a few on both sides. */
 static void copy_words(const struct sl_examples *examples, const char *text, size_t bytes, struct sl_example *example)
 {
     enum { NEIGHBOURS = 6 };
     const char *end = text + bytes;
     struct sl_buf words = {0};
-    for (int64_t line = 0; text < end && line <= example->step + NEIGHBOURS; line++) {
+    for (int64_t step = 0; text < end && step <= example->step + NEIGHBOURS;) {
         const char *line_end = memchr(text, '\n', (size_t)(end - text));
         line_end = line_end ? line_end : end;
         size_t word_bytes;
         const char *word = find_word(examples->column_end, text, line_end, &word_bytes);
-        if (line >= example->step - NEIGHBOURS) {
+        const bool has_word = !is_comment(examples->comment, text, line_end);
+        if (has_word && step >= example->step - NEIGHBOURS) {
             sl_buf_append_text(&words, words.length_bytes > 0 ? " " : "");
-            sl_buf_append_text(&words, line == example->step ? "[" : "");
+            sl_buf_append_text(&words, step == example->step ? "[" : "");
             sl_buf_append(&words, word, word_bytes);
-            sl_buf_append_text(&words, line == example->step ? "]" : "");
+            sl_buf_append_text(&words, step == example->step ? "]" : "");
         }
+        step += has_word;
         text = line_end + 1;
     }
     sl_printable_copy(example->text, sizeof example->text, sl_buf_text(&words), sl_buf_text_bytes(&words), "");

@@ -42,7 +42,8 @@ struct sl_examples {
     struct sl_example worst[SL_EXAMPLE_WORST]; /* the worst first */
     int32_t worst_count;
     const struct sl_data_state *state;
-    char column_end; /* ends the word of a line, in files with a line for each token; or '\0' */
+    char column_end;     /* ends the word of a line, in files with a line for each token; or '\0' */
+    const char *comment; /* begins lines without a word; "": there are none. Borrowed from the model */
 };
 
 /* NONE for language models, decoders, several labels for a row, and more than SL_EXAMPLE_CLASSES classes. */

@@ -434,8 +434,8 @@ static void check_words(const struct data_open *o, const struct sl_batch *batch,
     free(values);
 }
 
-/* The words of a file with `delimiter` between the columns and `before` before the first; `option` says so in the
- * model. */
+/* The words of a file with `delimiter` between the columns and `before` before the first, which may be lines; `option`
+ * says so in the model. */
 static void check_file_of_words(const char *before, const char *delimiter, const char *option)
 {
     static const int words[] = {3, LONG, 7, 8, 1};
@@ -474,6 +474,8 @@ static void words_on_both_sides_of_a_wrong_tag_are_shown(void **state)
     check_file_of_words("", "|", ", delimiter: \"|\"");
     check_file_of_words("", " ", ", delimiter: \" \"");
     check_file_of_words(" \t", "\t ", ", delimiter: \" \"");
+    check_file_of_words("#\n# comment\tB\n", "\t", ", comment: \"#\"");
+    check_file_of_words("% a b\n ", " ", ", delimiter: \" \", comment: \"%\"");
 }
 
 /* Where a line's word cannot be told, the begin of the record is shown as it is. */
@@ -483,7 +485,6 @@ static void other_files_show_their_records(void **state)
     static const struct {
         const char *text, *option, *begin;
     } rows[] = {
-        {"a\tA\n# c\nb\tB\n\n", ", label: 2, comment: \"# \"", "a\\tA"},
         {"1\ta\tA\n2\tb\tB\n\n", ", label: 3, text: 2", "1\\ta\\tA"},
         {"a\u00b7A\nb\u00b7B\n\n", ", label: 2, delimiter: \u00b7", "a\u00b7A"}, /* of two bytes */
     };
