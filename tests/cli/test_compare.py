@@ -58,9 +58,11 @@ def test_verify(t):
 
 
 def test_backends_that_the_model_requires(t):
-    """`verify` and `bench` answer as `run` does where a listed backend is missing, or does not know an option."""
+    """`verify`, `bench` and `ab` answer as `run` does where a listed backend is missing, or does not know an option."""
     t.write('m.yaml', TINY)
-    for command in (('verify', 'm.yaml'), ('bench', 'm.yaml', '--batch', '1', '--seconds', '0.1')):
+    bench = ('bench', 'm.yaml', '--batch', '1', '--threads', '1', '--seconds', '0.1')
+    for command in (('verify', 'm.yaml'), bench, (*bench, '--backend', 'reference'),
+                    ('ab', 'm.yaml', '--a', 'reference', '--b', 'reference', '--rounds', '2')):
         t.refuse(3, *command, '--set', 'backends=[cpu-blas, {plugin: nothing, require: true}]') \
             .says('error[E0504]', 'the required backend `nothing` was not found', '--set backends:1:')
         t.refuse(2, *command, '--set', 'backends=[{plugin: cpu-blas, options: {tile: 1}}]').says('error[E0506]', 'tile')

@@ -254,6 +254,7 @@ static seqlstm_status run(struct comparison *s)
 {
     struct sl_ab_report *report = s->report;
     SEQLSTM_TRY(prepare(s));
+    SEQLSTM_TRY(sl_session_check_backends(s->request->session, s->err));
     report->a_text = s->a.text;
     report->b_text = s->b.text;
     report->confidence = s->request->confidence;

@@ -15,7 +15,7 @@ static seqlstm_status list_backends(struct sl_sweep *s)
         SEQLSTM_TRY(sl_backend_spec_parse(&s->report->arena, r->backends[s->backend_count],
                                           &s->backends[s->backend_count], s->err));
     if (s->backend_count > 0)
-        return SEQLSTM_OK;
+        return sl_session_check_backends(r->session, s->err);
     SEQLSTM_TRY(sl_session_open_registry(r->session, NULL, 0, true, &registry, s->err));
     seqlstm_status status = sl_session_find_missing_backends(r->session, registry, s->err);
     for (uint32_t b = 0; status == SEQLSTM_OK && b < sl_registry_get_backend_count(registry); b++) {

@@ -123,3 +123,14 @@ seqlstm_status sl_session_load_backends(struct sl_session *session, struct seqls
     sl_stored_plan_compare_devices(session);
     return SEQLSTM_OK;
 }
+
+seqlstm_status sl_session_check_backends(struct sl_session *session, struct seqlstm_error *err)
+{
+    struct sl_registry *registry = NULL;
+    if (session->model->backend_count == 0 && session->model->device < SL_DEVICE_CUDA)
+        return SEQLSTM_OK; /* nothing that can be missing */
+    SEQLSTM_TRY(sl_session_open_registry(session, NULL, 0, true, &registry, err));
+    const seqlstm_status status = sl_session_find_missing_backends(session, registry, err);
+    sl_registry_destroy(registry);
+    return status;
+}

@@ -21,4 +21,8 @@ seqlstm_status sl_session_open_registry(const struct sl_session *session, const 
                                         uint32_t first_count, bool listed, struct sl_registry **out_registry,
                                         struct seqlstm_error *err);
 
+/* For comparisons of other backends than those of the model: opens these and closes them again. Like
+ * sl_session_find_missing_backends: UNAVAILABLE where one that is required is missing. */
+seqlstm_status sl_session_check_backends(struct sl_session *session, struct seqlstm_error *err);
+
 #endif

@@ -7,6 +7,7 @@
 #include <math.h>
 
 #include "compare/ab/ab.h"
+#include "session/record/session_record.h"
 
 static const char model[] =
     "seqlstm: 1\n"
@@ -149,9 +150,33 @@ static seqlstm_status compare_both(struct sl_session *session, struct seqlstm_er
     return status;
 }
 
+/* Of the backends that the model lists, one that is required must be there, though neither side is one of them. */
+static void test_backends_of_the_model(void **state)
+{
+    static const char *const listed[] = {"[reference, nowhere]", "[reference, {plugin: nowhere, require: true}]"};
+    (void)state;
+    fake_backends = backends;
+    for (int k = 0; k < 2; k++) {
+        char text[sizeof pairs + 64];
+        snprintf(text, sizeof text, "%.*s%s\n", (int)(strstr(pairs, "[reference]") - pairs), pairs, listed[k]);
+        struct sl_session *session = fake_session(text);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        assert_int_equal(sl_diagnostics_create(&session->diagnostics, &err),
+                         SEQLSTM_OK); /* those of opening it are gone */
+        assert_int_equal(compare_both(session, &err), k ? SEQLSTM_UNAVAILABLE : SEQLSTM_OK);
+        assert_int_equal(sl_diagnostics_count(session->diagnostics, SL_SEVERITY_ERROR), k);
+        assert_int_equal(strstr(err.message, "the required backend `nowhere` was not found") != NULL, k);
+        sl_diagnostics_destroy(session->diagnostics);
+        sl_session_close(session);
+    }
+}
+
 static void test_memory(void **state)
 {
-    struct sl_session *session = fake_session(model);
+    char text[sizeof model];
+    memcpy(text, model, sizeof model);
+    *strstr(text, "backends") = '#'; /* what loads a backend can do without some of its memory */
+    struct sl_session *session = fake_session(text);
     (void)state;
     fake_backends = backends;
     fake_without_memory(compare_both, session);
@@ -160,6 +185,7 @@ static void test_memory(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_memory)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_runs), cmocka_unit_test(test_backends_of_the_model),
+                                       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
