@@ -11,6 +11,19 @@ static const char *const initializer_keys[] = {"kernel_initializer",   "recurren
 
 enum { INITIALIZER_KEYS = sizeof initializer_keys / sizeof *initializer_keys };
 
+/* Is `node` one of the words that `init` takes? Reports what is none. */
+static bool check_init_word(struct sl_reader *reader, struct sl_node *node)
+{
+    struct sl_word words[32] = {{.word = "keras"}, {.word = "pytorch"}};
+    const struct sl_option option = {.key = "init", .kind = SL_VALUE_WORD, .words = words};
+    const size_t errors = reader->errors;
+    int ignored;
+    for (size_t i = 0; i + 3 < sizeof words / sizeof *words && sl_section_initializer.variants[i].word != NULL; i++)
+        words[2 + i] = sl_section_initializer.variants[i];
+    sl_reader_read_value(reader, &option, node, &ignored);
+    return reader->errors == errors;
+}
+
 void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     struct sl_initializer ignored = {0};
@@ -24,6 +37,8 @@ void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option
         return;
     }
     size_t errors = reader->errors;
+    if (node->kind == SL_NODE_SCALAR && !check_init_word(reader, node))
+        return;
     sl_reader_read_section(reader, &sl_section_initializer, node, &ignored);
     if (reader->errors == errors) {
         reader->init = SL_INIT_CUSTOM;
