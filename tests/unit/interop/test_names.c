@@ -230,6 +230,15 @@ static void layers_of_keras(void **state)
     check("{type: gru, name: r, units: 3, reset_after: false, return_sequences: true}, {type: rnn, name: s, units: 2, "
           "direction: backward}, {type: dense, name: d, units: from_target}",
           false, SL_CONVENTION_KERAS, before, "");
+    static const struct expected projected[] = {{"r/lstm_cell/kernel", "2,12", "r.l0.forward.w_x", "T0123"},
+                                                {"r/lstm_cell/recurrent_kernel", "2,12", "r.l0.forward.w_h", "T0123"},
+                                                {"r/lstm_cell/bias", "12", "r.l0.forward.bias", "0123"},
+                                                {"r.l0.forward.projection", "2,3", "r.l0.forward.projection", "0"},
+                                                {"d/kernel", "2,1", "d.w", "T0"},
+                                                {"d/bias", "1", "d.bias", "0"},
+                                                {NULL, NULL, NULL, NULL}};
+    check("{type: lstm, name: r, units: 3, projection: 2}, {type: dense, name: d, units: from_target}", false,
+          SL_CONVENTION_KERAS, projected, "`r.l0.forward.projection` has no name there and keeps this one\n");
 }
 
 /* ---- in ----------------------------------------------------------------------------------------------------- */
