@@ -91,6 +91,7 @@ static void expect_refused(const char *file, enum sl_weights_format format, size
 {
     struct opened_run run;
     assert_int_equal(import("refused", file, format, renames, &run), status);
+    assert_int_equal(run.err.code, status);
     assert_string_equal(hide_scratch(run.err.message), message);
     assert_false(sl_file_exists(run.out)); /* nothing was made */
     close_run(&run);
@@ -159,7 +160,16 @@ static void test_imports_of_each_format_make_a_run_of_the_same_weights(void **st
 static void test_what_does_not_fit_makes_no_run(void **state)
 {
     static const char rename[] = "`--rename` is for the names of PyTorch and Keras";
+    struct opened_run run;
+    struct sl_run_result result;
     (void)state;
+    open_text(&run, "lean",
+              DATA "train: {epochs: 1}\nmodel:\n  - {type: embedding, dim: 2}\n"
+                   "  - {type: lstm, units: 4}\n  - {type: output, activation: softmax}\n");
+    ok(train_run(&run, &result), &run.err);
+    close_run(&run);
+    expect_refused("lean/final.safetensors", SL_WEIGHTS_CANONICAL, 0, SEQLSTM_CORRUPT_DATA,
+                   "`embedding_1.w` is F32 [7, 2] in the file, the model has float32 [7, 3]");
     export_to("plain.safetensors", SL_WEIGHTS_CANONICAL);
     export_to("plain.onnx", SL_WEIGHTS_ONNX);
     expect_refused("plain.safetensors", SL_WEIGHTS_CANONICAL, 1, SEQLSTM_INVALID_ARGUMENT, rename);
