@@ -79,6 +79,21 @@ static void the_first_late_member_is_named(void **state)
     expect_run(2, 5, &patient, SEQLSTM_CANCELLED, 1, "rank 0 has failed");
 }
 
+/* Rank 0 is a rank like the others, in an exchange of all members and in one with a peer. */
+static void rank_0_may_be_the_late_one(void **state)
+{
+    static const int32_t members[] = {0, 3};
+    static const uint32_t kinds[] = {SEQLSTM_COLLECTIVE_ALL_REDUCE, SEQLSTM_COLLECTIVE_RECEIVE};
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++) {
+        const struct seqlstm_exchange e = exchange(kinds[k], 0, SHORT_NS);
+        make(5, members, 2);
+        expect_run(3, 5, &e, SEQLSTM_DEVICE, 1, "rank 0 did not come in time");
+        expect_poll(3, SEQLSTM_DEVICE, 1, "rank 0 did not come in time");
+        leave_all(state);
+        join_within(LONG_NS);
+    }
+}
+
 /* A barrier has nothing to queue. */
 static void a_barrier_waits_also_where_exchanges_are_queued(void **state)
 {
@@ -289,6 +304,7 @@ int main(int count, char **arguments)
         cmocka_unit_test_setup_teardown(each_exchange_names_the_rank_that_is_late, join_all, leave_all),
         cmocka_unit_test_setup_teardown(all_that_wait_name_the_rank_that_is_late, join_all, leave_all),
         cmocka_unit_test_setup_teardown(the_first_late_member_is_named, join_all, leave_all),
+        cmocka_unit_test_setup_teardown(rank_0_may_be_the_late_one, join_all, leave_all),
         cmocka_unit_test_setup_teardown(a_barrier_waits_also_where_exchanges_are_queued, join_all, leave_all),
         cmocka_unit_test_setup_teardown(the_first_failure_stays, join_all, leave_all),
         cmocka_unit_test_setup_teardown(a_rank_that_has_left_is_not_waited_for, join_all, leave_all),
