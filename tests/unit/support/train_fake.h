@@ -25,7 +25,7 @@
 
 #define WEAK __attribute__((weak))
 
-enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32 };
+enum { FAKE_SEQUENCES = 4, FAKE_STEPS = 3, FAKE_FEATURES = 3, FAKE_ELEMS = 32, FAKE_RUNS = 72 };
 
 /* ---- batches ---------------------------------------------------------------------------------------- */
 
@@ -218,6 +218,7 @@ struct sl_exec {
     int poison_grad_at;             /* its gradient is infinite */
     int poison_count;               /* for so many runs from then on */
     double last_normaliser;
+    uint32_t mask_steps[FAKE_RUNS]; /* of the first runs */
     int accumulated;
     uint64_t last_update;
     struct fake_ahead ahead;
@@ -315,6 +316,8 @@ WEAK seqlstm_status sl_exec_run(struct sl_exec *exec, const struct sl_batch *bat
         sl_exec_reset_state(exec);
     if (exec->training) {
         exec->last_normaliser = step->normaliser;
+        if (exec->runs <= FAKE_RUNS)
+            exec->mask_steps[exec->runs - 1] = step->weight_mask_step;
         exec->accumulated = step->accumulate ? exec->accumulated + 1 : 1;
         if (!step->accumulate)
             memset(params->grads, 0, FAKE_ELEMS * sizeof(float));

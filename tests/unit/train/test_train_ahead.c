@@ -149,11 +149,34 @@ static void averages_take_each_update(void **state)
     assert_memory_equal(params[0].values, params[1].values, sizeof params[0].values);
 }
 
+/* The masks of dropped weights stay for all segments of a batch, and change with the batch. */
+static void segments_of_a_batch_share_their_masks(void **state)
+{
+    enum { SEGMENTS = 3, BATCHES = 9 };
+    (void)state;
+    for (int ahead = 0; ahead < 2; ahead++) {
+        struct world *world = make_world(ahead ? "masks-ahead" : "masks");
+        world->exec.ahead.possible = ahead;
+        world->model.train.metrics.count = world->model.train.validate.metrics.count = 1;
+        world->model.data.batching = (struct sl_batching){.unit = SL_UNIT_SEQUENCE, .bptt = 3};
+        world->train.stream = world->valid.stream = false;
+        world->train.segments = SEGMENTS;
+        world->train.batches = BATCHES;
+        run_world(world);
+        assert_int_equal(world->exec.runs, SEGMENTS * UPDATES);
+        assert_true(ahead == 0 || world->exec.ahead.most > 0);
+        for (int i = 0; i < SEGMENTS * UPDATES; i++)
+            assert_int_equal(world->exec.mask_steps[i], i % BATCHES / SEGMENTS * SEGMENTS);
+        free(world);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_due_is_done),
         cmocka_unit_test(averages_take_each_update),
+        cmocka_unit_test(segments_of_a_batch_share_their_masks),
         unit_test_ahead(what_is_due_is_done),
     };
     return cmocka_run_group_tests(tests, make_root, remove_root);
