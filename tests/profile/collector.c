@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What a profiler of Intel injects: writes each task into the file of COLLECTOR_FILE, as `+name` and `-`. It makes no
- * domains and names itself, as the reference collector of ITT does not. With COLLECTOR_EXPORTS it is built as a
- * collector that is asked for its functions by name. */
+ * domains and names itself, as the reference collector of ITT does not. With COLLECTOR_DETACHES it switches the domain
+ * off at the first task, as a profiler does that detaches. With COLLECTOR_EXPORTS it is built as a collector that is
+ * asked for its functions by name. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,11 +87,25 @@ static int is_listed(const struct domain *domain, const struct name *name)
 #endif
 }
 
+static void switch_off(const struct domain *domain)
+{
+#ifdef COLLECTOR_EXPORTS
+    (void)domain;
+#else
+    pthread_mutex_lock(&given->mutex);
+    for (struct domain *d = given->domains; d && getenv("COLLECTOR_DETACHES"); d = d->next)
+        if (d == domain)
+            d->flags = 0;
+    pthread_mutex_unlock(&given->mutex);
+#endif
+}
+
 void __itt_task_begin(const struct domain *domain, struct id task, struct id parent, struct name *name)
 {
     if (!file || strcmp(domain->name, "seqlstm") != 0 || task.d1 || parent.d3 || !is_listed(domain, name))
         return;
     fprintf(file, "+%s\n", name->text);
+    switch_off(domain);
 }
 
 void __itt_task_end(const struct domain *domain)

@@ -141,6 +141,14 @@ def test_other_profilers(t):
         expect(t.read(f'r-{name}/final.safetensors') == t.read('none/final.safetensors'), 'the weights')
 
 
+def test_a_domain_that_is_switched_off(t):
+    """A profiler of Intel that detaches while the program runs gets neither begins nor ends after that."""
+    t.write('tiny.yaml', TINY)
+    t.run('run', 'tiny.yaml', '--threads', '1', '--out', 'r', env={**PROFILERS['itt'], 'COLLECTOR_DETACHES': '1'})
+    lines = t.read('itt').decode().splitlines()
+    expect(1 <= len(lines) <= 3, f'{len(lines)} calls')  # another thread may be about to call
+
+
 def test_ranges_end_after_errors(t):
     plugin = BUILD / 'tests/cli/libseqlstm_backend_misdeeds.so'
     t.write('m.yaml', TINY + f'backends: [{{plugin: {plugin}, require: true}}, reference]\ndispatch: {{policy: order}}\n')
