@@ -153,12 +153,55 @@ static void random_cases_stand_alone_or_before_those_that_are_asked_for(void **s
     expect_list(&request, 4, first);
 }
 
+static struct sl_interrupt interrupt;
+static const uint32_t *stops_after; /* so many results */
+static uint32_t results;
+
+static void note_result(void *context, const struct sl_conformance_result *result)
+{
+    (void)context, (void)result;
+    results++;
+    if (stops_after && results == *stops_after)
+        interrupt.stop = 2;
+}
+
+/* Also before the first case and in the last one: there is no report that looks complete. */
+static void a_run_that_was_stopped_is_no_report(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"dense:inf:R9I5O7:f32:flat", "dense:fwd:R9I5O7:f32:flat",
+                                        "dense:bwd:R9I5O7:f32:flat"};
+    static const char *const said[] = {"stopped after 0 cases", "stopped after 1 case", "stopped after 2 cases",
+                                       "stopped after 3 cases"};
+    for (uint32_t k = 0; k < 4; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_conformance_report *report = NULL;
+        struct sl_conformance_request request = {.file = "reference",
+                                                 .builtins = builtins,
+                                                 .builtin_count = 1,
+                                                 .reference = seqlstm_reference_query_v0,
+                                                 .cases = names,
+                                                 .case_count = 3,
+                                                 .interrupt = &interrupt,
+                                                 .on_result = note_result};
+        interrupt.stop = k == 0 ? 2 : 0;
+        stops_after = &k;
+        results = 0;
+        assert_int_equal(sl_conformance_run(&request, &report, &err), SEQLSTM_CANCELLED);
+        assert_string_equal(err.message, said[k]);
+        assert_int_equal(results, k);
+        assert_null(report);
+    }
+    interrupt.stop = 0;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_named_case_has_the_level_of_its_pass),
         cmocka_unit_test(levels_globs_and_names_select),
         cmocka_unit_test(random_cases_stand_alone_or_before_those_that_are_asked_for),
+        cmocka_unit_test(a_run_that_was_stopped_is_no_report),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -309,12 +309,34 @@ static void files_are_refused_before_they_are_mapped(void **state)
     expect_record(open, true, SL_BACKEND_REFUSED, "the file is damaged: its symbol table lies outside it");
 }
 
+/* A link of one's own leads to what others may replace. */
+static void where_a_link_leads_is_what_must_be_safe(void **state)
+{
+    (void)state;
+    char reason[600], target[256], folder[256], real[4096];
+    make_image();
+    snprintf(folder, sizeof folder, "%s", scratch_path("shared"));
+    snprintf(target, sizeof target, "%s", scratch_path("shared/x.so"));
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(sl_file_write(target, &image, image_bytes - sizeof image.strings, NULL), SEQLSTM_OK);
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_int_equal(symlink(target, scratch_path("link.so")), 0);
+    assert_non_null(realpath(folder, real));
+    snprintf(reason, sizeof reason, "it is not safe to load: any user may write to %.256s (--trust loads it anyway)",
+             real);
+    expect_record(scratch_path("link.so"), false, SL_BACKEND_REFUSED, reason);
+    assert_int_equal(chmod(folder, 0755), 0);
+    expect_record(scratch_path("link.so"), false, SL_BACKEND_REFUSED,
+                  "the file is damaged: its symbol table lies outside it");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_image_is_checked),
         cmocka_unit_test(a_file_that_cannot_be_read_is_no_plugin),
         cmocka_unit_test(files_are_refused_before_they_are_mapped),
+        cmocka_unit_test(where_a_link_leads_is_what_must_be_safe),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
 }
