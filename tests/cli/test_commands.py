@@ -392,6 +392,8 @@ def test_inspect_doctor(t):
     text = t.run('doctor', env=said).prints('variable   OPENBLAS_CORETYPE=Haswell: makes OpenBLAS use the kernels for').text
     expect(all(f'variable   {name}={value}\n' in text for name, value in list(said.items())[1:]), text)
     expect(re.search(r'processor  \d+ usable cores? of \d+\n', text) and re.search(r'seqlstm    \d+\.\d+\.\d+', text), text)
+    one, all_cores = min(os.sched_getaffinity(0)), os.sysconf('SC_NPROCESSORS_ONLN')
+    t.run('doctor', prepare=lambda: os.sched_setaffinity(0, {one})).prints(f'processor  1 usable core of {all_cores}\n')
     expect(re.search(r'backend    cpu-blas: ok, \S', text) and 'PROBLEM' not in text, text)
     t.write('mine/libseqlstm_backend_cpu-blas.so', b'not a library')
     (t.folder / 'mine').chmod(0o755)

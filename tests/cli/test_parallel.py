@@ -338,14 +338,15 @@ def test_plans_for_more_ranks_than_there_are(t):
 
 def test_a_signal_saves_once(t):
     t.write('m.yaml', harness.ENDLESS)
-    process = t.start('run', 'm.yaml', '--out', 'r', *ranks(3), '-q')
-    saved = (t.folder / 'r') / 'checkpoints'
-    wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
-    process.send_signal(signal.SIGTERM)
-    _, err = process.communicate(timeout=30)
-    expect(process.returncode == 128 + signal.SIGTERM and err == b'', (process.returncode, err))
-    expect(json.loads(((t.folder / 'r') / 'summary.json').read_text())['end'] == 'interrupted', 'summary')
-    t.run('resume', 'r', '--set', 'train.epochs=1', '-q')
+    for number in (signal.SIGTERM, signal.SIGHUP):  # SIGHUP: the terminal was closed
+        process = t.start('run', 'm.yaml', '--out', f'r{number}', *ranks(3), '-q')
+        saved = t.folder / f'r{number}/checkpoints'
+        wait_for(lambda: saved.exists() and any(saved.iterdir()), 'a checkpoint')
+        process.send_signal(number)
+        _, err = process.communicate(timeout=30)
+        expect(process.returncode == 128 + number and err == b'', (process.returncode, err))
+        expect(json.loads((t.folder / f'r{number}/summary.json').read_text())['end'] == 'interrupted', 'summary')
+        t.run('resume', f'r{number}', '--set', 'train.epochs=1', '-q')
 
 
 def test_what_is_wrong_is_said_once(t):

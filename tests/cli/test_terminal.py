@@ -226,6 +226,22 @@ def test_error_after_bar(t):
     expect(LINE.sub(b'', line.split('\r')[-1].encode()).startswith(b'error'), line)
 
 
+def test_messages_after_a_status(t):
+    """They take the place of the line that is redrawn, each with its kind before it, as they stand in a log."""
+    t.write('m.yaml', harness.TABLE + BY_ORDER)
+    t.write('train.csv', 'a,b,y\n' + ''.join(f'{k},{k % 3},1\n' for k in range(16)))  # a constant target
+    rc, screen = run_on_terminal(t, 120, 'run', 'm.yaml', '-v', '--out', 'r', '--color', 'never')
+    expect(rc == 0 and b'\r\x1b[Kreading the training data' in screen, screen[:600])
+    shown = [line.split('\r\x1b[K')[-1] for line in screen.decode().split('\n')]
+
+    def get_messages(lines):
+        return [line for line in lines if re.match(r'(warning|debug): ', line)]
+
+    logged = get_messages(t.run('run', 'm.yaml', '-v', '--out', 'log').err.split('\n'))
+    expect(any('target' in line for line in logged) and any(line.startswith('debug') for line in logged), logged)
+    expect(get_messages(shown) == logged, (shown, logged))
+
+
 def test_log(t):
     """Without a terminal: plain lines, no escape sequences, no carriage returns."""
     t.write('m.yaml', TINY)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A case for collectives, as one rank runs it: its first check that fails is kept, and then nothing is exchanged. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -205,6 +206,48 @@ static void memory_of_the_plugin_is_looked_at_whole(void **state)
     sl_connection_close(connection);
 }
 
+/* ---- --bench ---- */
+
+/* Processors that this process may use, as `taskset` restricts them; and those of the last rank. */
+static cpu_set_t allowed, taken;
+
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *out_set);
+int __wrap_sched_getaffinity(pid_t pid, size_t bytes, cpu_set_t *out_set)
+{
+    assert_int_equal(pid, 0);
+    assert_true(bytes >= sizeof *out_set);
+    *out_set = allowed;
+    return 0;
+}
+
+int __wrap_sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set);
+int __wrap_sched_setaffinity(pid_t pid, size_t bytes, const cpu_set_t *set)
+{
+    assert_int_equal(pid, 0);
+    assert_true(bytes >= sizeof *set);
+    taken = *set;
+    return 0;
+}
+
+/* Each on one of its own among those that may be used; wherever they may, where these are too few. */
+static void ranks_are_timed_on_processors_that_may_be_used(void **state)
+{
+    static const int numbers[] = {2, 5, 6};
+    CPU_ZERO(&allowed);
+    for (int k = 0; k < 3; k++)
+        CPU_SET(numbers[k], &allowed);
+    for (int32_t ranks = 3; ranks <= 4; ranks++)
+        for (int32_t rank = 0; rank < ranks; rank++) {
+            struct sl_trial trial = {.connection = *state, .ranks = ranks, .rank = rank};
+            CPU_ZERO(&taken);
+            oom_fail_from(1); /* nothing is timed */
+            sl_trial_time(&trial);
+            oom_disarm();
+            assert_int_equal(CPU_COUNT(&taken), ranks == 3);
+            assert_true(ranks == 4 || CPU_ISSET(numbers[rank], &taken));
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -213,6 +256,7 @@ int main(void)
         cmocka_unit_test(a_wrong_element_is_noticed_anywhere),
         cmocka_unit_test(without_memory_a_case_fails),
         cmocka_unit_test(memory_of_the_plugin_is_looked_at_whole),
+        cmocka_unit_test(ranks_are_timed_on_processors_that_may_be_used),
     };
     return cmocka_run_group_tests(tests, open_connection, close_connection);
 }
