@@ -138,6 +138,18 @@ def test_histograms(t):
         expect(h[1][0] * elems <= h[4][0] <= h[2][0] * elems and h[5][0] >= 0, 'sums')
 
 
+def test_histograms_of_a_pipeline(t):
+    """Rank 0 alone writes the file, also after epochs whose end asks for nothing else of the other ranks."""
+    t.write('m.yaml', TINY + '  validate: {every: 3e}\n  checkpoint: {every: 3e}\n' + OUTPUT)
+    of = []
+    for stages in (1, 2):
+        pipeline = json.dumps({'pipeline': stages, 'pieces': 4})
+        t.run('run', 'm.yaml', '--out', f'p{stages}', '--set', f'parallel={pipeline}', '--set', 'dispatch.policy=order',
+              '--stall-timeout', '20', '-q')
+        of.append(read(t.folder / f'p{stages}')[1])
+    expect({step for _, step in of[0]} == {10, 20, 30} and of[0] == of[1], of)
+
+
 def test_a_resumed_run_forgets_what_was_not_saved(t):
     model = TINY.replace('epochs: 3', 'epochs: 100000').replace('size: 160', 'size: 16000')
     t.write('m.yaml', model + 'output: {tensorboard: true}\nlog: {every: 3u}\n')
