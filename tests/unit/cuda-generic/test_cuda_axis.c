@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The axis of a binding on the device (bound_axis.c), on a device whose memory is the host's. */
+/* The axis of a binding on the device (bound_axis.c), whose memory is the host's here, and the step block of a call. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -194,6 +194,28 @@ static void copies_of_the_host_are_used(void **state)
     }
 }
 
+/* The step block of an older host is shorter: what lies behind it does not belong to it. */
+static void a_shorter_step_is_not_read_beyond_its_end(void **state)
+{
+    static const size_t ends[] = {offsetof(struct seqlstm_step, weight_mask_step), offsetof(struct seqlstm_step, alpha),
+                                  offsetof(struct seqlstm_step, device), sizeof(struct seqlstm_step)};
+    (void)state;
+    for (size_t k = 0; k < sizeof ends / sizeof *ends; k++) {
+        struct seqlstm_step step, expected = {0};
+        memset(&step, 0x5A, sizeof step);
+        step.struct_size = (uint32_t)ends[k];
+        memcpy(&expected, &step, ends[k]);
+        unsigned char *block = malloc(ends[k]); /* no longer than it says */
+        memcpy(block, &step, ends[k]);
+        const struct cg_live live[] = {cg_live_make(&step), cg_live_make((const struct seqlstm_step *)(void *)block)};
+        for (int l = 0; l < 2; l++) {
+            assert_memory_equal(&live[l].step, &expected, sizeof expected);
+            assert_ptr_equal(live[l].device, expected.device);
+        }
+        free(block);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -201,6 +223,7 @@ int main(void)
         cmocka_unit_test(on_sequences_there_is_one_row_for_each),
         cmocka_unit_test(a_call_renews_what_changes),
         cmocka_unit_test(copies_of_the_host_are_used),
+        cmocka_unit_test(a_shorter_step_is_not_read_beyond_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
