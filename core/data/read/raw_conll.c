@@ -113,8 +113,7 @@ static seqlstm_status add_line(struct conll *conll, const char *line, size_t byt
 static seqlstm_status read_all(struct conll *conll, size_t bytes, struct seqlstm_error *err)
 {
     struct sl_raw *raw = conll->builder.raw;
-    const char *comment = conll->read->source->comment;
-    size_t comment_bytes = comment ? strlen(comment) : 0, line_bytes;
+    size_t line_bytes;
     struct sl_line_cursor cursor = {raw->text, raw->text + bytes, 0};
     const char *line, *end_of_record = raw->text;
     bool open = false;
@@ -129,7 +128,7 @@ static seqlstm_status read_all(struct conll *conll, size_t bytes, struct seqlstm
             open = false;
             continue;
         }
-        if (comment_bytes > 0 && line_bytes >= comment_bytes && memcmp(line, comment, comment_bytes) == 0)
+        if (sl_line_is_comment(conll->read->source, line, line_bytes))
             continue;
         if (!open) {
             begin_offset = line - raw->text;

@@ -87,6 +87,9 @@ void sl_reader_refuse_later(struct sl_reader *reader, struct sl_place place, con
 void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node,
                            const char *wanted);
 
+/* Does the node begin as a number does? What does not is reported with the words that stand beside numbers. */
+bool sl_reader_may_be_number(const struct sl_node *node);
+
 void *sl_reader_alloc(struct sl_reader *reader, size_t count, size_t element_bytes);
 
 /* Data in memory: the path of `memory:NAME`, which is itself if that data was not given; NULL: this is another path. */

@@ -26,6 +26,11 @@ void sl_reader_report_type(struct sl_reader *reader, const struct sl_option *opt
                      node->text);
 }
 
+bool sl_reader_may_be_number(const struct sl_node *node)
+{
+    return node->kind == SL_NODE_SCALAR && strspn(node->text, "+-.0123456789") > 0;
+}
+
 static void read_bool(struct sl_reader *reader, const struct sl_option *option, const struct sl_node *node, bool *out)
 {
     static const char *const yes[] = {"true", "True", "TRUE"};

@@ -67,10 +67,9 @@ static const struct sl_word score_words[] = {
 static void read_units(struct sl_reader *reader, const struct sl_option *option, struct sl_node *node, void *field)
 {
     static const struct sl_option number = {.key = "units", .kind = SL_VALUE_INT, .min = 1, .max = INT32_MAX};
-    const bool is_scalar = node->kind == SL_NODE_SCALAR;
-    if (is_scalar && strcmp(node->text, "from_target") == 0)
+    if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "from_target") == 0)
         *(int64_t *)field = SL_UNITS_FROM_TARGET;
-    else if (!is_scalar || strspn(node->text, "+-.0123456789") == 0)
+    else if (!sl_reader_may_be_number(node))
         sl_reader_report_type(reader, option, node, "an integer or `from_target`");
     else
         sl_reader_read_value(reader, &number, node, field);

@@ -12,7 +12,7 @@ static void read_ranks(struct sl_reader *reader, const struct sl_option *option,
     const struct sl_option number = {.key = option->key, .kind = SL_VALUE_INT, .min = 1, .max = SL_RANKS_MOST};
     if (node->kind == SL_NODE_SCALAR && strcmp(node->text, "none") == 0)
         *(int64_t *)field = 1;
-    else if (node->kind != SL_NODE_SCALAR || strspn(node->text, "+-.0123456789") == 0)
+    else if (!sl_reader_may_be_number(node))
         sl_reader_report_type(reader, option, node, "an integer or `none`");
     else
         sl_reader_read_value(reader, &number, node, field);

@@ -303,6 +303,15 @@ static void many_copies_and_casts_are_not_all_listed(void **state)
     }
 }
 
+static void write_predict_table(struct world *w, struct sl_buf *table)
+{
+    static const struct sl_model model;
+    static const struct sl_plan_beside none;
+    w->graph.model = &model;
+    w->graph.phase = SL_PHASE_PREDICT;
+    sl_plan_write_table(&w->plan, &none, false, table);
+}
+
 /* One of each thing is no plural, and each thing is counted by itself. */
 static void the_largest_batch_is_counted_in_words(void **state)
 {
@@ -317,17 +326,13 @@ static void the_largest_batch_is_counted_in_words(void **state)
         {{.sequences = 1}, "batch   at most 1 row"},
         {{.sequences = 2}, "batch   at most 2 rows"},
     };
-    static const struct sl_model model;
-    static const struct sl_plan_beside none;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct world w;
         struct sl_buf table = {0};
         make(&w, "0000");
-        w.graph.model = &model;
-        w.graph.phase = SL_PHASE_PREDICT;
         w.graph.facts.envelope = rows[i].envelope;
-        sl_plan_write_table(&w.plan, &none, false, &table);
+        write_predict_table(&w, &table);
         assert_string_equal(find_line(&table, "batch "), rows[i].line);
         sl_buf_deinit(&table);
     }
@@ -351,19 +356,15 @@ static void bytes_have_units(void **state)
                 {2500000000, "2.5 GB"},
                 {INT64_C(3000000000000), "3.0 TB"},
                 {INT64_C(12345000000000000), "12345 TB"}};
-    static const struct sl_model model;
-    static const struct sl_plan_beside none;
     (void)state;
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         struct world w;
         struct sl_buf table = {0};
         char expected[64];
         make(&w, "0000");
-        w.graph.model = &model;
-        w.graph.phase = SL_PHASE_PREDICT;
         w.plan.memory.gradients_bytes = rows[i].bytes;
         snprintf(expected, sizeof expected, "gradients %s, optimizer 0 B,", rows[i].text);
-        sl_plan_write_table(&w.plan, &none, false, &table);
+        write_predict_table(&w, &table);
         assert_string_equal(find_line(&table, "gradients "), expected);
         sl_buf_deinit(&table);
     }
