@@ -233,9 +233,20 @@ static void run_all(struct launch *l, const sigset_t *signals)
     free(text);
 }
 
-int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t restarts)
+/* A blocked signal waits for sigtimedwait even if it is ignored, so those that are ignored stay out. */
+static void block_signals(sigset_t *signals)
 {
     static const int passed[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGTSTP, SIGCHLD};
+    struct sigaction action;
+    sigemptyset(signals);
+    for (size_t k = 0; k < sizeof passed / sizeof *passed; k++)
+        if (sigaction(passed[k], NULL, &action) == 0 && action.sa_handler != SIG_IGN)
+            sigaddset(signals, passed[k]);
+    sigprocmask(SIG_BLOCK, signals, NULL);
+}
+
+int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t restarts)
+{
     struct launch l = {.cli = cli,
                        .ranks = ranks,
                        .pids = calloc((size_t)ranks, sizeof(pid_t)),
@@ -244,10 +255,7 @@ int cli_launch_ranks(const struct cli_context *cli, int32_t ranks, int64_t resta
     sigset_t signals;
     if (!l.pids)
         return cli_fail_memory(cli, "the list of ranks");
-    sigemptyset(&signals);
-    for (size_t k = 0; k < sizeof passed / sizeof *passed; k++)
-        sigaddset(&signals, passed[k]);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
+    block_signals(&signals);
     run_all(&l, &signals);
     free(l.pids);
     return l.code != 0 ? l.code : l.failed_ns > 0 ? CLI_FAILURE : CLI_OK;

@@ -48,6 +48,7 @@ void cli_handle_signals(void)
     handle(SIGUSR1, &action);
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* writing beyond `ulimit -f` then fails with an error, as on a full disk */
+    signal(SIGCHLD, SIG_DFL); /* while it is ignored, children leave no exit status */
 }
 
 struct sl_interrupt *cli_get_interrupt(void)

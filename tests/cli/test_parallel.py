@@ -297,6 +297,24 @@ def test_restarts_are_counted(t):
     t.run('run', 'm.yaml', *ranks(2), '--restarts', '1', rc=2, env=environment).says('torchrun has started this one')
 
 
+def test_ignored_signals_end_no_ranks(t):
+    """Started with `nohup`, a hangup stops neither the ranks nor their restarts; nor does a parent that ignores SIGCHLD."""
+    def ignore():
+        for number in signal.SIGHUP, signal.SIGCHLD:
+            signal.signal(number, signal.SIG_IGN)
+
+    t.write('m.yaml', harness.ENDLESS)
+    process, seen = t.start('run', 'm.yaml', '--out', 'r', *ranks(2), *ORDER, '--restarts', '1', prepare=ignore), set()
+    for _ in range(2):
+        wait_for(lambda: (t.folder / 'r/checkpoints').exists() and
+                 len(set(children(process.pid)) - seen) == 2, 'two ranks')
+        seen = set(children(process.pid))
+        process.send_signal(signal.SIGHUP)
+        os.kill(max(seen), signal.SIGKILL)
+    _, err = process.communicate(timeout=30)
+    expect(process.returncode == 128 + signal.SIGKILL and 'so all ranks start again' in err.decode(), (process.returncode, err))
+
+
 def test_plans_for_more_ranks_than_there_are(t):
     t.write('m.yaml', LAYERS)
     t.write('text.txt', TEXT)
