@@ -13,11 +13,6 @@
 #include "session/prepare/step_cost.h"
 #include "session/record/session_record.h"
 
-static bool is_auto(const struct sl_session *session)
-{
-    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO;
-}
-
 /* Measures the cost of a step. The limits of the batches must be known for it; they do not depend on the edges. */
 static seqlstm_status measure(struct sl_session *session, struct seqlstm_error *err)
 {
@@ -44,11 +39,11 @@ seqlstm_status sl_session_find_step_cost(struct sl_session *session, const struc
 seqlstm_status sl_session_open_train_batcher(struct sl_session *session, struct seqlstm_error *err)
 {
     struct sl_batcher_request request = {.phase = SL_BATCHING_TRAIN, .seed = session->model->seed};
-    if (is_auto(session) && session->stored.edge_count > 0) {
+    if (sl_session_measures_buckets(session) && session->stored.edge_count > 0) {
         request.edges = session->stored.edges;
         request.edge_count = session->stored.edge_count;
         session->cost = session->stored.cost;
-    } else if (is_auto(session)) {
+    } else if (sl_session_measures_buckets(session)) {
         SEQLSTM_TRY(sl_session_find_step_cost(session, &request.cost, err));
     }
     seqlstm_status status = sl_batcher_open(session->train_data, &request, &session->train_batcher, err);

@@ -92,4 +92,10 @@ static inline int32_t sl_session_count_shards(const struct sl_session *session)
     return sl_parallel_count_shards(&session->model->parallel);
 }
 
+/* Are the edges of its buckets chosen for the measured cost of a step? */
+static inline bool sl_session_measures_buckets(const struct sl_session *session)
+{
+    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO;
+}
+
 #endif

@@ -38,17 +38,12 @@ int64_t sl_session_sum_memory(const struct sl_session *session, const struct sl_
     return sl_plan_sum_memory(plan, &beside).peak_bytes;
 }
 
-static bool is_auto(const struct sl_session *session)
-{
-    return session->model->data.batching.bucketing.kind == SL_BUCKETING_AUTO;
-}
-
 /* NULL: nothing was measured, or *out_no_memory. */
 static json_t *write_batching(const struct sl_session *session, bool *out_no_memory)
 {
     int64_t count = 0;
     const int64_t *edges = session->train_batcher ? sl_batcher_get_edges(session->train_batcher, &count) : NULL;
-    if (!is_auto(session) || count == 0)
+    if (!sl_session_measures_buckets(session) || count == 0)
         return NULL;
     json_t *list = json_array();
     for (int64_t i = 0; i < count; i++)
@@ -62,7 +57,7 @@ static void write_edges(const struct sl_session *session, struct sl_buf *out)
 {
     int64_t count;
     const int64_t *edges = sl_batcher_get_edges(session->train_batcher, &count);
-    if (!is_auto(session) || count == 0)
+    if (!sl_session_measures_buckets(session) || count == 0)
         return;
     for (int64_t i = 0; i < count; i++)
         sl_buf_printf(out, "%s%lld", i ? "," : ",\"batching\":{\"edges\":[", (long long)edges[i]);
