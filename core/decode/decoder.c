@@ -20,9 +20,9 @@ struct sl_decoder {
     const struct sl_graph *graph; /* of the step */
     struct sl_beam *beam;         /* of the last run */
     float *spare;                 /* as large as the states of a step */
-    int32_t *tokens;              /* [rows of the step's envelope] */
+    int32_t *tokens;              /* [rows of the step's envelope], as the next; empty where none is drawn */
     double *log_probabilities;
-    struct sl_sample_candidate *candidates; /* [classes] */
+    struct sl_sample_candidate *candidates; /* [classes]; empty as well */
     struct sl_attention_trace *trace;       /* NULL: not asked for */
     struct sl_decoder_totals totals;
 };
@@ -40,16 +40,18 @@ seqlstm_status sl_decoder_create(const struct sl_decoder_request *request, struc
         return no_memory(err);
     decoder->request = *request;
     decoder->graph = sl_exec_get_graph(request->step);
-    size_t rows = (size_t)decoder->graph->facts.envelope.sequences + 1;
+    const bool draws = request->config->temperature > 0;
+    const size_t rows = draws ? (size_t)decoder->graph->facts.envelope.sequences : 0;
+    const size_t classes = draws ? (size_t)decoder->graph->facts.target.classes : 0;
     float *states;
     int64_t elems = 0;
     seqlstm_status status = sl_exec_get_state(request->step, &states, &elems, err);
     if (status == SEQLSTM_OK)
         status = sl_parts_init(&decoder->parts, request->encoder, request->step, err);
     decoder->spare = calloc((size_t)elems + 1, sizeof *decoder->spare);
-    decoder->tokens = calloc(rows, sizeof *decoder->tokens);
-    decoder->log_probabilities = calloc(rows, sizeof *decoder->log_probabilities);
-    decoder->candidates = calloc((size_t)decoder->graph->facts.target.classes + 1, sizeof *decoder->candidates);
+    decoder->tokens = calloc(rows + 1, sizeof *decoder->tokens);
+    decoder->log_probabilities = calloc(rows + 1, sizeof *decoder->log_probabilities);
+    decoder->candidates = calloc(classes + 1, sizeof *decoder->candidates);
     if (status == SEQLSTM_OK &&
         (!decoder->spare || !decoder->tokens || !decoder->log_probabilities || !decoder->candidates))
         status = no_memory(err);

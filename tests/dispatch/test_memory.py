@@ -138,6 +138,36 @@ def test_memory_of_decoding(t):
     t.run('plan', t.folder / 'beam').prints('decoding')
 
 
+SEARCH = """seqlstm: 1
+name: search
+data:
+  train: {type: generator, name: addition, digits: 3, size: 64}
+  valid: {type: generator, name: addition, digits: 2, size: 16, seed: 2}
+  batch_size: 8
+model:
+  encoder: [{type: embedding, dim: 4}, {type: lstm, units: 6}]
+  decoder: [{type: embedding, dim: 4}, {type: lstm, units: 6, return_sequences: true},
+            {type: output, activation: softmax}]
+train: {optimizer: adam, epochs: 1, metrics: [bleu]}
+backends: [reference]
+"""
+
+
+def test_memory_of_a_search(t):
+    """A search keeps each token of each hypothesis, up to its limit: `max_length`, or what follows from the longest
+    source of the validation."""
+    t.write('m.yaml', SEARCH)
+
+    def count(decode):
+        made = t.run('plan', 'm.yaml', '--json', *ORDER, '--set', f'decode={decode}').json
+        return made['memory']['decoding_bytes']
+
+    for beam in (1, 4):
+        known = {limit: count(f'{{beam: {beam}, max_length: {limit}}}') for limit in (20, 120, 220)}
+        expect(count(f'{{beam: {beam}}}') == known[20], 'sources of 5: 99+99')
+        expect(known[120] - known[20] == known[220] - known[120] >= 100 * 8 * beam * 12, (beam, known))
+
+
 SUMS = """seqlstm: 1
 name: sums
 data:

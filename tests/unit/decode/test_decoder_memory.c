@@ -217,6 +217,20 @@ static void what_is_counted_is_taken(void **state)
     ok(sl_sampler_create(&request, &sampler, &err), &err);
     expect_bytes("a sampler", before, sl_sampler_count_bytes(sl_exec_get_graph(team.step.exec)));
     sl_sampler_destroy(sampler);
+    for (size_t c = 0; c < sizeof configs / sizeof *configs;
+         c++) { /* before its first search, which is counted below */
+        const struct sl_decode_config *config = &configs[c];
+        const struct sl_beam_rule own = {.beam = (int32_t)config->beam, .n_best = (int32_t)config->n_best};
+        const struct sl_graph *graph = sl_exec_get_graph(team.step.exec);
+        const int64_t search = sl_beam_count_bytes(&own, ROWS / config->beam, sl_decoder_get_limit(config, 7));
+        const struct sl_decoder_request wanted = {
+            .encoder = team.encoder.exec, .step = team.step.exec, .config = config};
+        struct sl_decoder *decoder = NULL;
+        before = count_used();
+        ok(sl_decoder_create(&wanted, &decoder, &err), &err);
+        expect_bytes("a decoder", before, sl_decoder_count_bytes(graph, config, 7) - search);
+        sl_decoder_destroy(decoder);
+    }
     const struct sl_beam_rule rule = {.beam = 12, .n_best = 1};
     int32_t *limits = calloc(SENTENCES, sizeof *limits);
     for (int32_t s = 0; s < SENTENCES; s++)
