@@ -196,6 +196,8 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
 {
     const int64_t features = sl_predictor_get_features(context->predictor);
     struct sl_predictor_lane *lane;
+    if (count < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there are %lld streams, expected at least 0", (long long)count);
     for (int64_t k = 0; k < count; k++)
         if (streams[k]->predictor != context->predictor)
             SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "stream %lld and the context are of different predictors",
@@ -223,8 +225,8 @@ seqlstm_status sl_streams_step(struct sl_context *context, struct sl_stream *con
 static seqlstm_status check_chunks(const struct sl_context *context, const struct sl_packer *packer,
                                    const struct sl_chunk *chunks, int64_t count, struct seqlstm_error *err)
 {
-    if (count > packer->sequences)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld streams, expected at most %lld", (long long)count,
+    if (count < 1 || count > packer->sequences)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld streams, expected 1 to %lld", (long long)count,
                      (long long)packer->sequences);
     for (int64_t k = 0; k < count; k++) {
         if (chunks[k].stream->predictor != context->predictor)

@@ -28,8 +28,8 @@ struct sl_chunk {
     bool last;     /* only the last row of an output on steps */
 };
 
-/* Advances all streams, at most as many as SL_USE_CHUNKS has, as one packed batch; a reproducible predictor advances
- * them one after the other. */
+/* Advances all streams, at least one and at most as many as SL_USE_CHUNKS has, as one packed batch; a reproducible
+ * predictor advances them one after the other. */
 seqlstm_status sl_streams_advance(struct sl_context *context, const struct sl_chunk *chunks, int64_t count,
                                   struct seqlstm_error *err);
 

@@ -122,7 +122,9 @@ seqlstm_status sl_context_predict_texts(struct sl_context *context, const char *
 {
     struct sl_text_input input = {.data = NULL};
     struct sl_batcher *batcher = NULL;
-    if (count <= 0 && sl_predictor_reads_texts(context->predictor))
+    if (count < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there are %lld texts, expected at least 0", (long long)count);
+    if (count == 0 && sl_predictor_reads_texts(context->predictor))
         return SEQLSTM_OK;
     seqlstm_status status = sl_text_input_open(context, texts, bytes, count, &input, err);
     if (status == SEQLSTM_OK)

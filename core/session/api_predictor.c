@@ -198,7 +198,7 @@ seqlstm_status seqlstm_decode(const struct seqlstm_predictor *predictor, const i
     sl_data_state_decode(state, ids, count, &buf);
     *out_bytes = buf.length_bytes;
     const bool failed = buf.failed;
-    if (!failed && buf.length_bytes > 0)
+    if (!failed && buf.length_bytes > 0 && capacity > 0)
         memcpy(text, buf.data, buf.length_bytes < capacity ? buf.length_bytes : capacity);
     sl_buf_deinit(&buf);
     if (failed)

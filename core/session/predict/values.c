@@ -93,8 +93,10 @@ seqlstm_status sl_session_predict_values(struct sl_session *session, const float
         SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "the model reads %s, not sequences of numbers",
                      facts->input.kind == SL_FIELD_IDS ? "text" : "single rows");
     struct sl_envelope envelope;
+    if (count < 0)
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "there are %lld sequences, expected at least 0", (long long)count);
     SEQLSTM_TRY(count_rows(lengths, count, &envelope, err));
-    if (count <= 0)
+    if (count == 0)
         return SEQLSTM_OK;
     SEQLSTM_TRY(provide(session, &envelope, err));
     const struct sl_predictor *predictor = session->kept.predictor;

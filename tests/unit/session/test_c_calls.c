@@ -258,6 +258,8 @@ static void show_predictions(struct seqlstm_session *session, const char *input)
     calls = 1;
     say("one value", seqlstm_predict_values(session, values, lengths[0], 3, say_prediction, &calls, &err), &err);
     say("no value", seqlstm_predict_values(session, values, lengths[0], 0, say_prediction, NULL, &err), &err);
+    say("less than no value", seqlstm_predict_values(session, values, lengths[0], -1, say_prediction, NULL, &err),
+        &err);
 }
 
 static void show_texts(struct seqlstm_session *session, int prompts)
@@ -359,6 +361,7 @@ static void show_replies(struct seqlstm_predictor *predictor, const char *const 
     say("their beginnings", seqlstm_predict_texts(context, texts, bytes, 4, say_reply, NULL, &err), &err);
     say("two of them", seqlstm_predict_texts(context, texts, NULL, 4, say_reply, &calls, &err), &err);
     say("no texts", seqlstm_predict_texts(context, texts, NULL, 0, say_reply, NULL, &err), &err);
+    say("less than no texts", seqlstm_predict_texts(context, texts, NULL, -1, say_reply, NULL, &err), &err);
     for (int k = 0; k < 7; k++)
         say("a wrong text", seqlstm_predict_texts(context, wrong + k, NULL, 1, say_reply, NULL, &err), &err);
     seqlstm_context_close(context);

@@ -137,9 +137,11 @@ static void limits_are_kept(void **state)
     for (int k = 0; k <= STREAMS; k++)
         chunks[k] = (struct sl_chunk){.stream = w->together[k % STREAMS], .x = x, .steps = 1, .y = y[0]};
     char expected[96];
-    assert_int_equal(sl_streams_advance(w->context, chunks, STREAMS + 1, &err), SEQLSTM_INVALID_ARGUMENT);
-    snprintf(expected, sizeof expected, "%d streams, expected at most %d", STREAMS + 1, STREAMS);
-    assert_string_equal(err.message, expected);
+    for (int count = 0; count <= STREAMS + 1; count += STREAMS + 1) {
+        assert_int_equal(sl_streams_advance(w->context, chunks, count, &err), SEQLSTM_INVALID_ARGUMENT);
+        snprintf(expected, sizeof expected, "%d streams, expected 1 to %d", count, STREAMS);
+        assert_string_equal(err.message, expected);
+    }
     for (int64_t steps = 0; steps <= STEPS_MOST + 1; steps += STEPS_MOST + 1) {
         chunks[1].steps = steps;
         assert_int_equal(sl_streams_advance(w->context, chunks, 3, &err), SEQLSTM_INVALID_ARGUMENT);

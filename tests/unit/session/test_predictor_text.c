@@ -95,6 +95,8 @@ static void check_rooms(const struct seqlstm_predictor *predictor, const int32_t
     char some[64];
     size_t all;
     ok(seqlstm_decode(predictor, &first, 1, some, sizeof some, &all, &err), &err);
+    ok(seqlstm_decode(predictor, ids, count, NULL, 0, &all, &err), &err);
+    assert_int_equal(all, bytes);
     for (size_t room = 0; room <= bytes; room++) {
         memset(some, '#', sizeof some);
         ok(seqlstm_decode(predictor, ids, count, some, room, &all, &err), &err);
@@ -102,6 +104,9 @@ static void check_rooms(const struct seqlstm_predictor *predictor, const int32_t
         assert_memory_equal(some, text, room);
         assert_int_equal(some[room], '#');
     }
+    int64_t needed;
+    ok(seqlstm_encode(predictor, text, bytes, 0, NULL, 0, &needed, &err), &err);
+    assert_int_equal(needed, count);
     for (int64_t room = 0; room <= count; room++) {
         int32_t made[16] = {0};
         int64_t found;
