@@ -128,6 +128,19 @@ def test_a_pipeline_of_an_encoder_and_a_decoder(t):
     expect(max(abs(a - b) for a, b in zip(plain, pieces)) < 1e-5, 'gradients of pieces')
 
 
+def test_an_embedding_of_two_stages_forgets_the_rows_of_both(t):
+    """What an update of several batches has added to rows that only the other stage uses does not come into the next."""
+    model = PAIRS.replace('embedding, dim: 4', 'embedding, name: emb, dim: 4', 1).replace('type: char', 'type: char, shared: true')
+    t.write('m.yaml', model.replace('decoder:\n    - {type: embedding, dim: 4', 'decoder:\n    - {type: embedding, dim: 4, share: emb')
+            .replace('train: {updates', 'train: {accumulate: 2, updates'))
+    t.write('source.txt', ''.join(20 * word + '\n' for word in TEXT.split()[:32]))
+    t.write('target.txt', ''.join(word.upper() + '\n' for word in TEXT.split()[:32]))
+    t.run('plan', 'm.yaml', *pipeline(2, 3), *ORDER).prints('stages  0: emb to reader,')
+    for n in (1, 2):
+        t.run('run', 'm.yaml', '--out', f'p{n}', *pipeline(n, 3), *ORDER, '-q')
+        expect((t.folder / f'p{n}/final.safetensors').read_bytes() == (t.folder / 'p1/final.safetensors').read_bytes(), n)
+
+
 def test_a_pipeline_goes_on_with_other_stages(t):
     t.write('m.yaml', LAYERS)
     t.write('text.txt', TEXT)
