@@ -44,7 +44,9 @@ const char *sl_text_find_other_mark(const char *bytes, size_t count)
     return NULL;
 }
 
-static seqlstm_status check_text(const char *name, const char *text, size_t bytes, struct seqlstm_error *err)
+/* `skipped` bytes of the file are before the text, here and below: those of a byte order mark. */
+static seqlstm_status check_utf8(const char *name, const char *text, size_t bytes, size_t skipped,
+                                 struct seqlstm_error *err)
 {
     size_t bad = 0;
     const char *other = sl_text_find_other_mark(text, bytes);
@@ -54,16 +56,23 @@ static seqlstm_status check_text(const char *name, const char *text, size_t byte
     if (!sl_text_is_utf8(text, bytes, &bad))
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:%lld: byte 0x%02x at offset %zu is not valid UTF-8 (`encoding: latin-1` reads ISO 8859-1)",
-                     name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], bad);
+                     name, (long long)line_of(text, bad), (unsigned)(unsigned char)text[bad], skipped + bad);
+    return SEQLSTM_OK;
+}
+
+static seqlstm_status check_nul(const char *name, const char *text, size_t bytes, size_t skipped,
+                                struct seqlstm_error *err)
+{
     const char *nul = memchr(text, '\0', bytes);
-    if (nul && nul - text < 2) /* the first letter of UTF-16 without a mark */
+    const size_t at = nul ? (size_t)(nul - text) : 0;
+    if (nul && at < 2) /* the first letter of UTF-16 without a mark */
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA,
                      "%s:1: a NUL byte at offset %zu: this is not a text file in UTF-8 (if it is UTF-16: iconv -f "
                      "UTF-16%s -t UTF-8)",
-                     name, (size_t)(nul - text), nul == text ? "BE" : "LE");
+                     name, skipped + at, at == 0 ? "BE" : "LE");
     if (nul)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: a NUL byte at offset %zu: this is not a text file", name,
-                     (long long)line_of(text, (size_t)(nul - text)), (size_t)(nul - text));
+                     (long long)line_of(text, at), skipped + at);
     return SEQLSTM_OK;
 }
 
@@ -87,6 +96,18 @@ static seqlstm_status from_latin_1(char **text, size_t *bytes, struct seqlstm_er
     *text = converted;
     *bytes = length;
     return SEQLSTM_OK;
+}
+
+/* Makes it UTF-8 without a byte order mark, if it is a text. */
+static seqlstm_status decode(const char *name, bool is_latin_1, char **text, size_t *bytes, struct seqlstm_error *err)
+{
+    const size_t skipped = !is_latin_1 && *bytes >= 3 && memcmp(*text, "\xEF\xBB\xBF", 3) == 0 ? 3 : 0;
+    *bytes -= skipped;
+    memmove(*text, *text + skipped, *bytes + 1);
+    if (!is_latin_1)
+        SEQLSTM_TRY(check_utf8(name, *text, *bytes, skipped, err));
+    SEQLSTM_TRY(check_nul(name, *text, *bytes, skipped, err));
+    return is_latin_1 ? from_latin_1(text, bytes, err) : SEQLSTM_OK;
 }
 
 static char *copy_bytes(const void *data, size_t bytes)
@@ -126,14 +147,9 @@ seqlstm_status sl_load_text(const struct sl_read *read, char **out_text, size_t 
     }
     if (status == SEQLSTM_OK && bytes == 0 && !input)
         status = seqlstm_error_set(err, SEQLSTM_CORRUPT_DATA, __FILE__, __LINE__, "%s: the file is empty", own_name);
-    if (status == SEQLSTM_OK && path && read->source->encoding == SL_ENCODING_LATIN_1)
-        status = from_latin_1(&text, &bytes, err);
-    if (status == SEQLSTM_OK && bytes >= 3 && memcmp(text, "\xEF\xBB\xBF", 3) == 0) {
-        bytes -= 3;
-        memmove(text, text + 3, bytes + 1);
-    }
+    const bool is_latin_1 = path && read->source->encoding == SL_ENCODING_LATIN_1;
     if (status == SEQLSTM_OK)
-        status = check_text(own_name, text, bytes, err);
+        status = decode(own_name, is_latin_1, &text, &bytes, err);
     if (status != SEQLSTM_OK) {
         free(text);
         free(own_name);

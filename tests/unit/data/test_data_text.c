@@ -355,7 +355,15 @@ static void test_broken_files(void **state)
     data_write("train.txt", "a\nb \xC3(\n");
     data_expect_failure(PLAIN, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: byte 0xc3 at offset 4");
     data_write_bytes("train.txt", "a\nb\0c", 5);
-    data_expect_failure(PLAIN, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: a NUL byte");
+    data_expect_failure(PLAIN, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: a NUL byte at offset 3:");
+    data_write("train.txt", "\xEF\xBB\xBF" /* places are those in the file, its mark included */
+                            "a\nb \xC3(\n");
+    data_expect_failure(PLAIN, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: byte 0xc3 at offset 7 ");
+    data_write_bytes("train.txt",
+                     "\xEF\xBB\xBF"
+                     "a\nb\0c",
+                     8);
+    data_expect_failure(PLAIN, MODEL_LM, LM, SEQLSTM_CORRUPT_DATA, "train.txt:2: a NUL byte at offset 6:");
     data_write_bytes("train.txt",
                      "\xFF\xFE"
                      "a\0",
@@ -380,6 +388,9 @@ static void test_latin_1(void **state)
     data_close(&o);
     data_expect_failure("type: text, train: {file: train.txt}, tokenizer: whitespace", MODEL_LM, "task: language_model",
                         SEQLSTM_CORRUPT_DATA, "`encoding: latin-1` reads");
+    data_write_bytes("train.txt", "\xE9t\xE9\n\xE9\0", 6); /* each letter is one byte of the file */
+    data_expect_failure("type: text, train: {file: train.txt}, encoding: latin-1, tokenizer: whitespace", MODEL_LM,
+                        "task: language_model", SEQLSTM_CORRUPT_DATA, "train.txt:2: a NUL byte at offset 5:");
 }
 
 static void test_conll(void **state)

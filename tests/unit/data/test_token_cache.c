@@ -175,6 +175,10 @@ static void test_errors_have_places(void **state)
     data_write_bytes("text.txt", "a\nb\0c\n", 7);
     open_cache(&words, false, 2, 0, &err, SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "text.txt:2: a NUL byte at offset 3"));
+    data_write("text.txt", "\xEF\xBB\xBF" /* places are those in the file, its mark included */
+                           "a\nb \xFF\n");
+    open_cache(&words, true, 2, 2, &err, SEQLSTM_CORRUPT_DATA);
+    assert_non_null(strstr(err.message, "text.txt:2: byte 0xff at offset 7 "));
     data_write_bytes("text.txt", "\xFF\xFEq\0", 4);
     open_cache(&words, false, 2, 0, &err, SEQLSTM_CORRUPT_DATA);
     assert_non_null(strstr(err.message, "UTF-16"));
