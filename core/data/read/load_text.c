@@ -181,12 +181,6 @@ bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *
     return true;
 }
 
-bool sl_line_is_comment(const struct sl_source *source, const char *line, size_t bytes)
-{
-    const size_t comment_bytes = source->comment ? strlen(source->comment) : 0;
-    return comment_bytes > 0 && bytes >= comment_bytes && memcmp(line, source->comment, comment_bytes) == 0;
-}
-
 void sl_trim(const char **text, size_t *bytes)
 {
     while (*bytes > 0 && ((*text)[0] == ' ' || (*text)[0] == '\t' || (*text)[0] == '\r')) {

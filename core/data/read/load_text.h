@@ -25,9 +25,6 @@ struct sl_line_cursor {
 };
 bool sl_line_next(struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes);
 
-/* Does the line begin with the `comment` of the source? False where it has none. */
-bool sl_line_is_comment(const struct sl_source *source, const char *line, size_t bytes);
-
 /* Cuts blanks, tabs and carriage returns off both ends. */
 void sl_trim(const char **text, size_t *bytes);
 

@@ -1,108 +1,45 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reader of column files: one token per line with its tag, a blank line ends a sequence.
- *
- * Columns are separated by the delimiter (a blank: by any run of blanks and tabs). The token is column `text` (the
- * first), the tag column `label`; they are numbers from 1, `first` or `last`. */
+/* Reader of column files: one token per line with its tag, a blank line ends a sequence. */
 #include "data/read/raw.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/value/text.h"
+#include "data/read/conll_line.h"
 #include "data/read/load_text.h"
 #include "data/read/raw_builder.h"
 
 struct conll {
     const struct sl_read *read;
     struct sl_raw_builder builder;
-    bool by_blanks;
-    int64_t text_column;  /* from 0 */
-    int64_t label_column; /* from 0; -1: the last */
+    struct sl_conll_columns columns;
     bool want_label;
 };
-
-static seqlstm_status find_column(const struct sl_source *source, const char *name, const char *key, int64_t *out,
-                                  struct seqlstm_error *err)
-{
-    int64_t number;
-    if (strcmp(name, "first") == 0) {
-        *out = 0;
-        return SEQLSTM_OK;
-    }
-    if (strcmp(name, "last") == 0) {
-        *out = -1;
-        return SEQLSTM_OK;
-    }
-    if (!sl_text_parse_int64(name, strlen(name), &number) || number < 1)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_CONFIG,
-                     "%s: there is no column `%s` (`%s`): expected a number from 1, `first` or `last`",
-                     source->file ? source->file : "input", name, key);
-    *out = number - 1;
-    return SEQLSTM_OK;
-}
-
-static const char *get_delimiter(const struct conll *conll)
-{
-    return conll->read->source->delimiter ? conll->read->source->delimiter : "\t";
-}
-
-/* Part `wanted` of the line (-1: the last one); false when the line has fewer. */
-static bool get_part(const struct conll *conll, const char *line, size_t bytes, int64_t wanted, const char **out,
-                     size_t *out_bytes)
-{
-    const char *delimiter = get_delimiter(conll);
-    size_t width = strlen(delimiter), at = 0;
-    for (int64_t part = 0;; part++) {
-        size_t begin = at;
-        if (conll->by_blanks) {
-            while (begin < bytes && (line[begin] == ' ' || line[begin] == '\t'))
-                begin++;
-            at = begin;
-            while (at < bytes && line[at] != ' ' && line[at] != '\t')
-                at++;
-            if (begin == at)
-                return wanted < 0 && part > 0;
-        } else {
-            while (at < bytes && (at + width > bytes || memcmp(line + at, delimiter, width) != 0))
-                at++;
-        }
-        *out = line + begin;
-        *out_bytes = at - begin;
-        if (part == wanted)
-            return true;
-        if (!conll->by_blanks) {
-            if (at >= bytes)
-                return wanted < 0;
-            at += width;
-        }
-    }
-}
-
-static bool has_delimiter(const struct conll *conll, const char *line, size_t bytes)
-{
-    const char *delimiter = get_delimiter(conll);
-    return memmem(line, bytes, delimiter, strlen(delimiter)) != NULL;
-}
 
 static seqlstm_status add_line(struct conll *conll, const char *line, size_t bytes, int64_t number,
                                struct seqlstm_error *err)
 {
     const struct sl_source *source = conll->read->source;
+    const struct sl_conll_columns *columns = &conll->columns;
     struct sl_raw *raw = conll->builder.raw;
     const char *part;
     size_t part_bytes;
-    const char *hint = !conll->by_blanks && memchr(line, ' ', bytes) && !has_delimiter(conll, line, bytes)
+    const bool is_one = memmem(line, bytes, columns->delimiter, strlen(columns->delimiter)) == NULL;
+    const char *hint = !columns->by_blanks && memchr(line, ' ', bytes) && is_one
                            ? " (`delimiter: \" \"` separates the columns by blanks)"
                            : "";
-    if (!get_part(conll, line, bytes, conll->text_column, &part, &part_bytes) || part_bytes == 0)
-        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no token in column %lld%s", raw->name,
-                     (long long)number, (long long)conll->text_column + 1, hint);
+    if (!sl_conll_find_part(columns, line, bytes, columns->text, &part, &part_bytes) || part_bytes == 0)
+        SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no token in %s%s%s", raw->name,
+                     (long long)number, columns->text < 0 ? "its last column" : "column ",
+                     columns->text < 0 ? ""
+                     : source->text    ? source->text
+                                       : "1",
+                     hint);
     sl_raw_builder_add_token(&conll->builder, part, part_bytes);
     if (!conll->want_label)
         return SEQLSTM_OK;
     const char *token = part;
     const bool last = !source->label.column || strcmp(source->label.column, "last") == 0;
-    if (!get_part(conll, line, bytes, conll->label_column, &part, &part_bytes) || part == token)
+    if (!sl_conll_find_part(columns, line, bytes, columns->label, &part, &part_bytes) || part == token)
         SEQLSTM_FAIL(err, SEQLSTM_CORRUPT_DATA, "%s:%lld: the line has no tag: expected %s%s after \"%.*s\"%s",
                      raw->name, (long long)number, last ? "another column" : "column ",
                      last ? "" : source->label.column, (int)(part_bytes > 80 ? 80 : part_bytes), part, hint);
@@ -128,7 +65,7 @@ static seqlstm_status read_all(struct conll *conll, size_t bytes, struct seqlstm
             open = false;
             continue;
         }
-        if (sl_line_is_comment(conll->read->source, line, line_bytes))
+        if (sl_conll_is_comment(conll->read->source, line, line_bytes))
             continue;
         if (!open) {
             begin_offset = line - raw->text;
@@ -150,13 +87,9 @@ static seqlstm_status read_all(struct conll *conll, size_t bytes, struct seqlstm
 seqlstm_status sl_raw_read_conll(const struct sl_read *read, struct sl_raw *raw, struct seqlstm_error *err)
 {
     const struct sl_source *source = read->source;
-    struct conll conll = {.read = read, .label_column = -1};
+    struct conll conll = {.read = read};
     size_t bytes;
-    conll.by_blanks = source->delimiter && strcmp(source->delimiter, " ") == 0;
-    if (source->text)
-        SEQLSTM_TRY(find_column(source, source->text, "text", &conll.text_column, err));
-    if (source->label.column)
-        SEQLSTM_TRY(find_column(source, source->label.column, "label.column", &conll.label_column, err));
+    SEQLSTM_TRY(sl_conll_columns_init(&conll.columns, source, err));
     SEQLSTM_TRY(sl_load_text(read, &raw->text, &bytes, &raw->name, err));
     raw->input_kind = SL_FIELD_IDS;
     raw->input_features = 1;

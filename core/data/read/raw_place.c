@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Where rows stand in their file. */
+#include "data/read/conll_line.h"
 #include "data/read/load_text.h"
 #include "data/read/raw.h"
 
@@ -7,7 +8,7 @@
 static bool next_row(const struct sl_raw *raw, struct sl_line_cursor *cursor, const char **out_line, size_t *out_bytes)
 {
     while (sl_line_next(cursor, out_line, out_bytes))
-        if (*out_bytes > 0 && !sl_line_is_comment(raw->source, *out_line, *out_bytes))
+        if (*out_bytes > 0 && !sl_conll_is_comment(raw->source, *out_line, *out_bytes))
             return true;
     return false;
 }

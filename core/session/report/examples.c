@@ -7,15 +7,6 @@
 
 #include "base/value/printable.h"
 
-/* What ends the word of a line: in files with a line for each token, whose first column it is; otherwise '\0'. */
-static char find_column_end(const struct sl_source *source)
-{
-    if (source->type != SL_SOURCE_CONLL || (source->delimiter && strlen(source->delimiter) != 1))
-        return '\0';
-    const bool is_first = strcmp(source->text, "1") == 0 || strcmp(source->text, "first") == 0;
-    return !is_first ? '\0' : source->delimiter ? source->delimiter[0] : '\t';
-}
-
 void sl_examples_init(struct sl_examples *examples, const struct sl_model *model, const struct sl_data_state *state,
                       enum sl_split split)
 {
@@ -30,9 +21,9 @@ void sl_examples_init(struct sl_examples *examples, const struct sl_model *model
     examples->names = names;
     examples->state = state;
     const bool is_part = model->data.splits[split].origin == SL_SOURCE_FROM_TRAIN;
-    const struct sl_source *source = &model->data.splits[is_part ? SL_SPLIT_TRAIN : split];
-    examples->column_end = find_column_end(source);
-    examples->comment = source->comment ? source->comment : "";
+    examples->source = &model->data.splits[is_part ? SL_SPLIT_TRAIN : split];
+    examples->has_words = examples->source->type == SL_SOURCE_CONLL &&
+                          sl_conll_columns_init(&examples->columns, examples->source, NULL) == SEQLSTM_OK;
     if (tokens)
         return;
     if (names && classes <= SL_EXAMPLE_CLASSES && (target->kind == SL_FIELD_IDS || (binary && target->features == 1))) {
@@ -51,25 +42,6 @@ static int find_place(const struct sl_examples *examples, double error)
     return place < SL_EXAMPLE_WORST ? place : -1;
 }
 
-/* The word of a line. Where a blank ends it, so does a tab, and others may stand before it. */
-static const char *find_word(char column_end, const char *line, const char *line_end, size_t *out_bytes)
-{
-    const char other = column_end == ' ' ? '\t' : column_end;
-    while (column_end == ' ' && line < line_end && (*line == ' ' || *line == '\t'))
-        line++;
-    const char *end = line;
-    while (end < line_end && *end != column_end && *end != other)
-        end++;
-    *out_bytes = (size_t)(end - line);
-    return line;
-}
-
-static bool is_comment(const char *comment, const char *line, const char *line_end)
-{
-    const size_t bytes = strlen(comment);
-    return bytes > 0 && (size_t)(line_end - line) >= bytes && memcmp(line, comment, bytes) == 0;
-}
-
 /* The word of the step with a few on both sides. */
 static void copy_words(const struct sl_examples *examples, const char *text, size_t bytes, struct sl_example *example)
 {
@@ -79,9 +51,12 @@ static void copy_words(const struct sl_examples *examples, const char *text, siz
     for (int64_t step = 0; text < end && step <= example->step + NEIGHBOURS;) {
         const char *line_end = memchr(text, '\n', (size_t)(end - text));
         line_end = line_end ? line_end : end;
+        const size_t line_bytes = (size_t)(line_end - text);
+        const char *word;
         size_t word_bytes;
-        const char *word = find_word(examples->column_end, text, line_end, &word_bytes);
-        const bool has_word = !is_comment(examples->comment, text, line_end);
+        const bool has_word =
+            !sl_conll_is_comment(examples->source, text, line_bytes) &&
+            sl_conll_find_part(&examples->columns, text, line_bytes, examples->columns.text, &word, &word_bytes);
         if (has_word && step >= example->step - NEIGHBOURS) {
             sl_buf_append_text(&words, words.length_bytes > 0 ? " " : "");
             sl_buf_append_text(&words, step == example->step ? "[" : "");
@@ -102,7 +77,7 @@ static void keep_worst(struct sl_examples *examples, const struct sl_dataset *da
     if (place < 0)
         return;
     const char *text = sl_dataset_find_text(dataset, example->record, &bytes);
-    if (text && examples->column_end != '\0')
+    if (text && examples->has_words)
         copy_words(examples, text, bytes, example);
     else
         sl_printable_copy(example->text, sizeof example->text, text ? text : "", bytes, "");

@@ -10,6 +10,7 @@
 #include <seqlstm/status.h>
 
 #include "data/dataset/dataset.h"
+#include "data/read/conll_line.h"
 #include "train/evaluate.h"
 
 enum {
@@ -42,8 +43,9 @@ struct sl_examples {
     struct sl_example worst[SL_EXAMPLE_WORST]; /* the worst first */
     int32_t worst_count;
     const struct sl_data_state *state;
-    char column_end;     /* ends the word of a line, in files with a line for each token; or '\0' */
-    const char *comment; /* begins lines without a word; "": there are none. Borrowed from the model */
+    const struct sl_source *source; /* of the split; borrowed from the model */
+    bool has_words;                 /* the file has a line for each token, and it is in `columns` */
+    struct sl_conll_columns columns;
 };
 
 /* NONE for language models, decoders, several labels for a row, and more than SL_EXAMPLE_CLASSES classes. */

@@ -260,6 +260,12 @@ static const struct fault {
     }
     {TAGGED, -1, "cow", "the line has no tag: expected column 2 after \"cow\"", {0}},
     {TAGGED, -1, "\tN", "the line has no token in column 1", {0}},
+#define TAGGED_BEFORE                                                                                                  \
+    "type: conll, train: {file: train.txt}, text: last, label: 1, batch_size: 4", MODEL_TAG, "task: tag", NULL,        \
+    {                                                                                                                  \
+        "D\tthe", "N\tdog", "", "D\ta", "N\tcat", "D\ta"                                                               \
+    }
+    {TAGGED_BEFORE, -1, "N\t", "the line has no token in its last column", {0}},
 };
 
 /* A line of `fault` with its bad part; `~` stands for a NUL. */
