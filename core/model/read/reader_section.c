@@ -105,8 +105,11 @@ void sl_reader_read_section(struct sl_reader *reader, const struct sl_section *s
         return;
     if (node->kind != SL_NODE_MAP) {
         char help[64];
-        sl_text_snprintf(help, sizeof help, "as in `{%s: …}`", section->options->key);
-        sl_reader_report(reader, "E0101", node->place, help, NULL, "%s is a map, not %s", section->noun,
+        const char *note = NULL;
+        sl_text_snprintf(help, sizeof help, "as in `{%s: …}`", section->variants ? "type" : section->options->key);
+        if (section->variants)
+            note = sl_reader_printf(reader, "it takes %s", sl_reader_list_words(reader, section->variants));
+        sl_reader_report(reader, "E0101", node->place, help, note, "%s is a map, not %s", section->noun,
                          sl_node_kind_get_name(node->kind));
         return;
     }

@@ -14,12 +14,18 @@ enum { INITIALIZER_KEYS = sizeof initializer_keys / sizeof *initializer_keys };
 /* Is `node` one of the words that `init` takes? Reports what is none. */
 static bool check_init_word(struct sl_reader *reader, struct sl_node *node)
 {
-    struct sl_word words[32] = {{.word = "keras"}, {.word = "pytorch"}};
-    const struct sl_option option = {.key = "init", .kind = SL_VALUE_WORD, .words = words};
     const size_t errors = reader->errors;
+    size_t count = 0;
     int ignored;
-    for (size_t i = 0; i + 3 < sizeof words / sizeof *words && sl_section_initializer.variants[i].word != NULL; i++)
-        words[2 + i] = sl_section_initializer.variants[i];
+    while (sl_section_initializer.variants[count].word != NULL)
+        count++;
+    struct sl_word *words = sl_reader_alloc(reader, 2 + count + 1, sizeof *words); /* zeros end them */
+    if (words == NULL)
+        return false;
+    words[0].word = "keras";
+    words[1].word = "pytorch";
+    memcpy(words + 2, sl_section_initializer.variants, count * sizeof *words);
+    const struct sl_option option = {.key = "init", .kind = SL_VALUE_WORD, .words = words};
     sl_reader_read_value(reader, &option, node, &ignored);
     return reader->errors == errors;
 }
@@ -37,7 +43,7 @@ void sl_model_read_init(struct sl_reader *reader, const struct sl_option *option
         return;
     }
     size_t errors = reader->errors;
-    if (node->kind == SL_NODE_SCALAR && !check_init_word(reader, node))
+    if (node->kind != SL_NODE_MAP && !check_init_word(reader, node))
         return;
     sl_reader_read_section(reader, &sl_section_initializer, node, &ignored);
     if (reader->errors == errors) {
