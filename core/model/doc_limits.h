@@ -9,4 +9,6 @@
 #define SL_DOC_MAX_DEPTH 64
 #define SL_DOC_MAX_KEYS  10000 /* of one map */
 
+#define SL_NAME_MOST 128 /* letters of a name: the graph puts what is in a layer behind it, in 256 bytes */
+
 #endif

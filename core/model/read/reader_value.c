@@ -8,6 +8,7 @@
 #include "base/value/buf.h"
 #include "base/value/text.h"
 #include "model/data_config.h"
+#include "model/doc_limits.h"
 #include "model/read/reader_private.h"
 #include "model/train_config.h"
 
@@ -143,6 +144,11 @@ static void read_text(struct sl_reader *reader, const struct sl_option *option, 
                              ? "a name has letters, digits, `_`, `-` and `.`, and begins with a letter"
                              : NULL,
                          NULL, "`%s` must not be `%.60s`", option->key, node->text);
+        return;
+    }
+    if (option->kind == SL_VALUE_NAME && strlen(node->text) > SL_NAME_MOST) {
+        sl_reader_report(reader, "E0103", node->place, NULL, NULL, "`%s` has %zu letters, and a name at most %d",
+                         option->key, strlen(node->text), SL_NAME_MOST);
         return;
     }
     *out = node->text;

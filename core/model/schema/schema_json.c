@@ -6,6 +6,7 @@
 #include "base/value/buf.h"
 #include "base/value/json_write.h"
 #include "base/value/text.h"
+#include "model/doc_limits.h"
 #include "model/schema/schema.h"
 #include "model/schema/schema_table.h"
 
@@ -58,7 +59,8 @@ static void append_value(struct sl_buf *out, const struct sl_option *option)
         sl_buf_append_text(out, "{\"type\": [\"string\", \"integer\"]}");
         break;
     case SL_VALUE_NAME:
-        sl_buf_append_text(out, "{\"type\": \"string\", \"pattern\": \"^[A-Za-z_][A-Za-z0-9_.-]*$\"}");
+        sl_buf_printf(out, "{\"type\": \"string\", \"maxLength\": %d, \"pattern\": \"^[A-Za-z_][A-Za-z0-9_.-]*$\"}",
+                      SL_NAME_MOST);
         break;
     case SL_VALUE_PATH:
         sl_buf_append_text(out, "{\"type\": \"string\", \"minLength\": 1}");

@@ -26,7 +26,7 @@ enum sl_value_kind {
     SL_VALUE_SEED,    /* uint64_t */
     SL_VALUE_FLOAT,   /* double */
     SL_VALUE_TEXT,    /* const char * */
-    SL_VALUE_NAME,    /* const char *: letters, digits, `_`, `-`, `.`; begins with a letter or `_` */
+    SL_VALUE_NAME,    /* const char *: letters, digits, `_`, `-`, `.`; begins with a letter or `_`; SL_NAME_MOST */
     SL_VALUE_PATH,    /* const char *: made absolute, ${VAR} replaced */
     SL_VALUE_TEXTS,   /* struct sl_string_list */
     SL_VALUE_WORD,    /* an enum, one of `words` */

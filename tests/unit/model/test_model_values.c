@@ -50,6 +50,27 @@ static void test_keras_defaults(void **state)
     unload(&l);
 }
 
+/* Of a layer and of the model; what is longer would not fit before the parts of a layer. */
+static void test_long_names(void **state)
+{
+    (void)state;
+    for (int bytes = 128; bytes <= 129; bytes++) {
+        char name[130] = "", text[600];
+        memset(name, 'n', (size_t)bytes);
+        snprintf(text, sizeof text,
+                 HEAD "name: %s\n" ADDING "model:\n  - {type: lstm, name: l.%.*s, units: 4}\n" DENSE TRAIN,
+                 bytes > 128 ? "m" : name, bytes - 2, name);
+        if (bytes > 128) {
+            assert_refused(text, "error[E0103]: `name` has 129 letters, and a name at most 128");
+            continue;
+        }
+        struct loaded l = load_clean(text);
+        assert_string_equal(l.model->name, name);
+        assert_int_equal(strlen(l.model->layers[0].name), 128);
+        unload(&l);
+    }
+}
+
 /* Seconds, or whole months, or numbers of the column. */
 static void test_steps_of_time(void **state)
 {
@@ -556,6 +577,7 @@ int main(void)
         cmocka_unit_test(test_schedule_and_periods),
         cmocka_unit_test(test_graph_of_layers),
         cmocka_unit_test(test_made_names),
+        cmocka_unit_test(test_long_names),
         cmocka_unit_test(test_places),
         cmocka_unit_test(test_backends),
         cmocka_unit_test(test_yaml_1_2_typing),
