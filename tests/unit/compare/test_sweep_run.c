@@ -296,10 +296,66 @@ static void test_memory(void **state)
     sl_session_close(session);
 }
 
+static int calls, stop_at;
+
+/* Of a backend that is interrupted at one of its calls: two in each turn. */
+static double stopping_ns(const struct fake_side *side)
+{
+    if (++calls == stop_at)
+        atomic_store(&fake_interrupt.stop, 2);
+    return plain_ns(side);
+}
+
+/* Whenever it is interrupted, it ends with that turn, and closes what is open. */
+static void test_interrupt(void **state)
+{
+    static const char *const names[] = {"one", "other"};
+    static const struct fake_backend stopping[] = {
+        {.id = "one", .version = "1", .accepts = "rdl", .joins = true, .ns = stopping_ns},
+        {.id = "other", .version = "1", .accepts = "rdl", .ns = stopping_ns},
+        {.id = NULL}};
+    struct sl_session *session = fake_session(model);
+    const struct sl_sweep_request request = {.session = session,
+                                             .backends = names,
+                                             .backend_count = 2,
+                                             .batches = {2, 4},
+                                             .batch_count = 2,
+                                             .threads = {1},
+                                             .thread_count = 1,
+                                             .interrupt = &fake_interrupt,
+                                             .phase = SL_PHASE_TRAIN,
+                                             .seconds = 0.1};
+    (void)state;
+    fake_backends = stopping;
+    seqlstm_status status = SEQLSTM_CANCELLED;
+    for (stop_at = 1; status == SEQLSTM_CANCELLED; stop_at++) {
+        struct sl_sweep_report *report = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        calls = 0;
+        fake_now_ns = 1000;
+        status = sl_sweep_run(&request, &report, &err);
+        sl_sweep_report_destroy(report);
+        assert_int_equal(fake_open_sides, 0);
+        assert_int_equal(status, atomic_load(&fake_interrupt.stop) ? SEQLSTM_CANCELLED : SEQLSTM_OK);
+        if (status == SEQLSTM_CANCELLED) {
+            assert_string_equal(err.message, "interrupted");
+            assert_int_equal(calls, (stop_at + 1) / 2 * 2);
+        }
+        atomic_store(&fake_interrupt.stop, 0);
+    }
+    assert_true(stop_at > 8); /* a turn of each backend for each size */
+    sl_session_close(session);
+    sl_buf_deinit(&fake_log);
+    fake_log = (struct sl_buf){0};
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_a_winner_that_leaves),
-                                       cmocka_unit_test(test_three_winners), cmocka_unit_test(test_runs),
-                                       cmocka_unit_test(test_backends_of_the_model), cmocka_unit_test(test_memory)};
+                                       cmocka_unit_test(test_three_winners),
+                                       cmocka_unit_test(test_runs),
+                                       cmocka_unit_test(test_backends_of_the_model),
+                                       cmocka_unit_test(test_interrupt),
+                                       cmocka_unit_test(test_memory)};
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
