@@ -131,6 +131,30 @@ def test_arguments_too_many(t):
         if name != 'help':
             t.refuse(2, *name.split(), *['x'] * most, 'more').says(f'unexpected argument `more`: seqlstm {name}')
     t.refuse(2, 'help', 'runs', 'compare', 'more').says('unexpected argument `more`: seqlstm help')
+    runs = [f'run-{k}' for k in range(65)]
+    t.refuse(2, 'runs', 'compare', *runs).says('too many arguments')
+    expect('too many' not in t.refuse(2, 'runs', 'compare', *runs[:64]).says('run-0').err, 'a limit of 64')
+
+
+def test_flags_too_many(t):
+    """As many as there may be, of which the last one counts, and one more."""
+    t.write('m.yaml', TINY)
+    sets, files, folders, flags = [], [], [], ['--no-data'] * 257
+    for k in range(97):
+        sets += ['--set', f'seed={k}']
+        t.write(f'{k}.yaml', f'seed: {k}\n')
+        files += ['--config', f'{k}.yaml']
+        (t.folder / f'folder-{k}').mkdir()
+        folders += ['--backend-path', f'folder-{k}']
+    (t.folder / 'folder-63/libseqlstm_backend_empty.so').touch()
+    expect('seed: 95' in t.run('config', 'm.yaml', *sets[:192]).text, 'not the last of 96')
+    t.refuse(2, 'config', 'm.yaml', *sets).says('too many overrides')
+    expect('seed: 63' in t.run('config', 'm.yaml', *files[:128]).text, 'not the last of 64')
+    t.refuse(2, 'config', 'm.yaml', *files[:130]).says('too many `--config` files')
+    t.run('backends', *folders[:128]).prints('empty ')
+    t.refuse(2, 'backends', *folders[:130]).says('too many `--backend-path` folders')
+    t.run('check', 'm.yaml', *flags[:256])
+    t.refuse(2, 'check', 'm.yaml', *flags).says('more than 256 flags')
 
 
 # A value that no command can follow, for each flag of a model and of backends; and what says that it was read.
