@@ -12,6 +12,7 @@
 #include "base/profilers/profilers.h"
 #include "base/value/buf.h"
 #include "base/value/error_place.h"
+#include "base/value/json_tree.h"
 #include "base/value/printable.h"
 #include "model/explain.h"
 #include "model/yaml/diagnostics.h"
@@ -52,8 +53,9 @@ static void write_log(void *context, enum sl_log_level level, const char *messag
 static void copy_place(const struct sl_diagnostics *diagnostics, struct seqlstm_error *err)
 {
     struct sl_buf buf = {0};
+    bool no_memory;
     json_t *all = sl_diagnostics_write_json(diagnostics, &buf, NULL) == SEQLSTM_OK
-                      ? json_loads(sl_buf_text(&buf), 0, NULL)
+                      ? sl_json_load(sl_buf_text(&buf), buf.length_bytes, 0, NULL, &no_memory)
                       : NULL;
     for (size_t k = 0; k < json_array_size(all); k++) {
         json_t *finding = json_array_get(all, k);

@@ -2,21 +2,10 @@
 /* See json_tree.h. */
 #include "base/value/json_tree.h"
 
-#include <errno.h>
 #include <string.h>
 
 #include "base/value/buf.h"
 #include "base/value/text.h"
-
-json_t *sl_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why, bool *out_no_memory)
-{
-    const int before = errno;
-    errno = 0;
-    json_t *root = json_loadb(text, bytes, flags, why);
-    *out_no_memory = root == NULL && errno == ENOMEM;
-    errno = before;
-    return root;
-}
 
 static json_t *keep(json_t *whole, bool fine)
 {

@@ -8,8 +8,8 @@
 
 #include <jansson.h>
 
-/* json_loadb. NULL with *out_no_memory: not the text is to blame; jansson calls some of these failures a syntax error.
- */
+/* json_loadb, which damages memory where there is none for a long token. NULL with *out_no_memory: not the text is to
+ * blame; jansson calls some of these failures a syntax error. */
 json_t *sl_json_load(const char *text, size_t bytes, size_t flags, json_error_t *why, bool *out_no_memory);
 
 /* Take over both values, and give back the first with the second in it. NULL: one of them was NULL or memory ran out,

@@ -78,7 +78,7 @@ seqlstm_status sl_session_write_plan_json(const struct sl_session *session, cons
     struct sl_buf plain = {0};
     seqlstm_status status = sl_plan_write_json(plan, &beside, &plain, err);
     if (status == SEQLSTM_OK) {
-        json_t *root = plain.failed ? NULL : json_loadb(plain.data, plain.length_bytes, 0, NULL);
+        json_t *root = plain.failed ? NULL : sl_json_load(plain.data, plain.length_bytes, 0, NULL, &no_memory);
         bool added = root != NULL;
         if (added && batching)
             added = json_object_set(root, "batching", batching) == 0;

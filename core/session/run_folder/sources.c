@@ -85,8 +85,9 @@ void sl_sources_check(const struct sl_session *session, enum sl_split split)
     int count = sl_source_list_files(&session->model->data.splits[split], files);
     char *path = session->is_run ? sl_path_join(session->folder, SOURCES) : NULL, *text = NULL;
     json_t *root = NULL;
+    bool no_memory;
     if (path && sl_file_exists(path) && sl_file_read(path, SOURCES_LIMIT, &text, &bytes, NULL) == SEQLSTM_OK)
-        root = json_loadb(text, bytes, 0, NULL);
+        root = sl_json_load(text, bytes, 0, NULL, &no_memory);
     const json_t *list = json_object_get(root, "files");
     for (int i = 0; i < count; i++) {
         for (size_t k = 0; k < json_array_size(list); k++) {
