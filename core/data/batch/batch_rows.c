@@ -16,12 +16,6 @@ static bool ends_here(const struct sl_dataset *d, const struct sl_batch_rows *ch
     return chosen->offset + chosen->real[k] >= total && (chosen->offset < total || chosen->offset == 0);
 }
 
-static int32_t target_id(const struct sl_dataset *d, int64_t row)
-{
-    int32_t id = d->target_ids[row];
-    return id == d->state->ignore_id ? -1 : id;
-}
-
 /* Ids of `count` rows: a part of the dataset's rows, or read into `scratch`. */
 static seqlstm_status get_ids(const struct sl_dataset *d, int64_t first, int64_t count, int32_t *scratch,
                               const int32_t **out, struct seqlstm_error *err)
@@ -107,7 +101,7 @@ static seqlstm_status fill_sequence(const struct sl_dataset *d, const struct sl_
         if (on_steps && next)
             out_ids[row] = from[t + 1] == d->state->ignore_id ? -1 : from[t + 1];
         else if (on_steps && batch->target.kind == SL_FIELD_IDS)
-            out_ids[row] = target_id(d, first + t);
+            out_ids[row] = d->target_ids[first + t];
         else if (on_steps && !copy_target(d, first + t, out + row * O, O))
             ((float *)(uintptr_t)batch->weight.values)[row] = 0.0f;
     }
@@ -160,7 +154,7 @@ static seqlstm_status fill_sequences(const struct sl_dataset *d, const struct sl
         int64_t row = d->target_row ? d->target_row[record] : d->start[record] + d->length[record] - 1;
         bool here = ends_here(d, chosen, k);
         if (batch->target.kind == SL_FIELD_IDS)
-            ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? target_id(d, row) : -1;
+            ((int32_t *)(uintptr_t)batch->target.ids)[k] = here ? d->target_ids[row] : -1;
         else
             here = copy_target(d, row, (float *)(uintptr_t)batch->target.values + k * O, O) && here;
         if (batch->weight.kind == SL_FIELD_VALUES)

@@ -17,7 +17,7 @@ seqlstm_status sl_census_take_lengths(const struct sl_dataset *dataset, struct s
 static void count_row(const struct sl_dataset *dataset, int64_t row, int64_t *counts, int64_t classes)
 {
     const int32_t id = dataset->target_ids[row];
-    if (id >= 0 && id < classes && id != dataset->state->ignore_id)
+    if (id >= 0 && id < classes)
         counts[id]++;
 }
 

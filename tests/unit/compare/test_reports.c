@@ -167,8 +167,10 @@ static void test_sweep(void **state)
     add_sweep(&out, "two winners", &r);
     for (int b = 0; b < 4; b++)
         r.batches[b].winner = b == 1 || b == 2;
+    r.crossover = 16; /* at the right end, where its text ends before it */
     add_sweep(&out, "there and back", &r);
     r.batch_count = 1;
+    r.crossover = 0;
     cells[0][3].step_ns = 1e8; /* two decades, not three */
     add_sweep(&out, "one size", &r);
     r.batches[0].winner = -1;

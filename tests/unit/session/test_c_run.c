@@ -140,6 +140,17 @@ static seqlstm_status see_text(void *context, const char *text, size_t bytes)
     return SEQLSTM_OK;
 }
 
+/* A metric without a number, as of a training that diverged. */
+static seqlstm_status see_no_number(void *context, const struct seqlstm_metric_row *row)
+{
+    if (row->update == 999) {
+        assert_int_equal(row->metric_count, 2);
+        assert_true(isnan(row->metrics[0].value) && row->metrics[1].value == 0.5);
+        ++*(int *)context;
+    }
+    return SEQLSTM_OK;
+}
+
 static seqlstm_status stop(void *context, const char *text, size_t bytes)
 {
     (void)context;
@@ -167,6 +178,13 @@ static void memory_trains_and_metrics_are_read(void **state)
     assert_true(seen.rows >= 4);
     assert_int_equal(seen.valid, 2);
     assert_true(seen.last_epoch >= 2 - 1e-9);
+    file = fopen(path, "a");
+    assert_non_null(file);
+    fputs("{\"update\":999,\"split\":\"train\",\"metrics\":{\"loss\":null,\"mae\":0.5}}\n", file);
+    fclose(file);
+    int rows = 0;
+    ok(seqlstm_read_metrics(session, see_no_number, &rows, &err), &err);
+    assert_int_equal(rows, 1);
     struct seqlstm_metric metrics[4];
     int32_t count = 0;
     ok(seqlstm_evaluate(session, "valid", metrics, 4, &count, &err), &err);

@@ -494,6 +494,8 @@ static void test_what_a_name_means(void **state)
     put("runs/m/9/config.yaml", "x");
     put("runs/m/9/checkpoints/update-000000000001.safetensors", "x");
     put("runs/m/010/config.yaml", "x");
+    put("runs/m/010/checkpoints/update-000000000001.safetensors.tmp-12", "x"); /* of a write that was killed */
+    put("runs/m/010/checkpoints/update-.safetensors", "x");
     put("runs/m/11/other", "x");
     put("runs/m/-12/config.yaml", "x");
     put("runs/m/13x/config.yaml", "x");
