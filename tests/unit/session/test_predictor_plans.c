@@ -3,10 +3,14 @@
  * them timed; limits that are refused; and that nothing stays behind where something fails. The plans are made up. */
 #include "model_fixture.h"
 
+#include "decode/decoder.h"
+#include "decode/sampler.h"
 #include "ok.h"
 #include "oom.h"
 #include "session/predict/predictor.h"
+#include "session/prepare/decoding.h"
 #include "session/prepare/pair.h"
+#include "session/prepare/sampling.h"
 #include "session/prepare/stage.h"
 #include "session/record/session_record.h"
 
@@ -75,6 +79,7 @@ seqlstm_status __wrap_sl_session_prepare_stage(struct sl_session *session, const
     live += (stage->graph != NULL) + (stage->plan != NULL);
     if (!stage->graph || !stage->plan)
         return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, "a.c", 1, "no memory");
+    stage->graph->facts = *request->facts;
     stage->plan->packed_bytes = packed[asked_count - 1];
     return SEQLSTM_OK;
 }
@@ -432,6 +437,53 @@ static void test_batches_of_a_decoder(void **state)
     unload(&w.loaded);
 }
 
+/* What writes texts and what samples tokens of a training: their own choices of a stored plan, places for a beam or
+ * for one, and the memory of what drives them. */
+static void test_decoding_and_sampling(void **state)
+{
+    struct world w;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    static struct sl_plan_choice items[5];
+    struct sl_decoding decoding = {.attention = false};
+    struct sl_sampling sampling = {.sampler = NULL};
+    (void)state;
+    make_world(&w, pairs, 5);
+    struct sl_session *session = &w.session;
+    struct sl_model model = *session->model;
+    session->model = &model;
+    session->valid_batcher = (void *)&items[0];
+    session->train_batcher = (void *)&items[1];
+    session->stored.phases = (struct sl_choices){.items = items, .count = 1};
+    session->stored.decoding = (struct sl_choices){.items = items, .count = 2};
+    session->stored.sampling = (struct sl_choices){.items = items, .count = 4};
+    for (int again = 0; again < 2; again++) { /* earlier plans are freed */
+        asked_count = 0;
+        model.train.teacher_forcing.kind = SL_TEACHER_CONSTANT;
+        ok(sl_decoding_plan(session, session->valid_batcher, again, !again, &decoding, &err), &err);
+        ok(sl_sampling_plan(session, &sampling, &err), &err);
+        assert_int_equal(asked_count, 4);
+        assert_int_equal(live, 8);
+        for (int a = 0; a < 4; a++) {
+            assert_int_equal(asked[a].choices, a < 2 ? 2 : 4); /* those of the decoding bind in a validation */
+            assert_int_equal(asked[a].profiles, again && a < 2 ? -1 : 2);
+            assert_int_equal(asked[a].facts.envelope.sequences, a == 1 ? 4 * 3 : 4);
+            assert_int_equal(asked[a].graph.attention_weights, again && a == 1);
+        }
+        assert_int_equal(decoding.attention, again);
+        assert_int_equal(decoding.pair.own_bytes, sl_decoder_count_bytes(decoding.pair.step.graph, &model.decode, 7));
+        assert_int_equal(sampling.pair.own_bytes, sl_sampler_count_bytes(sampling.pair.step.graph));
+    }
+    ok(sl_decoding_plan(session, session->train_batcher, false, false, &decoding, &err), &err);
+    assert_int_equal(asked[5].choices, 3); /* others may take what the plan of the training has */
+    model.train.teacher_forcing.kind = SL_TEACHER_ALWAYS;
+    ok(sl_sampling_plan(session, &sampling, &err), &err);
+    assert_int_equal(asked_count, 6); /* nothing is sampled */
+    assert_true(live == 4 && sampling.pair.step.plan == NULL && sampling.pair.own_bytes == 0);
+    sl_decoding_deinit(&decoding);
+    sl_sampling_deinit(&sampling);
+    unload(&w.loaded);
+}
+
 /* ---- threads ---------------------------------------------------------------------------------------------------- */
 
 /* One sequence with few weights is planned for one thread; with many it is planned anew for all. */
@@ -502,7 +554,7 @@ int main(void)
         cmocka_unit_test(test_limits_that_are_refused), cmocka_unit_test(test_what_is_passed_on),
         cmocka_unit_test(test_batches_of_each_use),     cmocka_unit_test(test_an_encoder_and_a_decoder),
         cmocka_unit_test(test_batches_of_a_decoder),    cmocka_unit_test(test_threads_of_each_use),
-        cmocka_unit_test(test_plans_that_fail),
+        cmocka_unit_test(test_plans_that_fail),         cmocka_unit_test(test_decoding_and_sampling),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
