@@ -7,6 +7,7 @@
 
 #include <seqlstm/philox.h>
 
+#include "oom.h"
 #include "predict/context.h"
 #include "predict/stream.h"
 #include "predict/whole.h"
@@ -180,12 +181,62 @@ static void wrong_calls_are_told(void **state)
     assert_string_equal(err.message, "a call of 0 steps, expected at least 1");
 }
 
+/* Whatever finds no memory while contexts and streams are opened, and in their first calls: nothing is left behind, and
+ * the next call works. */
+static void without_memory_nothing_is_left(void **state)
+{
+    struct world *w = *state;
+    static const int64_t lengths[3] = {2, 1, 5};
+    static float x[8][FEATURES], want[8][OUTPUTS], y[8][OUTPUTS];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    int failures = 0;
+    for (int k = 0; k < 8; k++)
+        x[k][0] = x[k][1] = (float)k;
+    ok(sl_context_predict(w->context, x, lengths, 3, want[0], &err), &err);
+    for (bool failed = true; failed; failures++) {
+        struct sl_context *context = NULL;
+        oom_fail_at(failures + 1);
+        const seqlstm_status status = sl_context_open(w->predictor, &context, &err);
+        failed = oom_disarm();
+        assert_true((context != NULL) == (status == SEQLSTM_OK));
+        assert_true(status == SEQLSTM_OK || (failed && status == SEQLSTM_NO_MEMORY));
+        sl_context_close(context);
+    }
+    assert_true(failures > 30);
+    int n = 0;
+    for (bool failed = true; failed;) {
+        struct sl_stream *stream = NULL;
+        oom_fail_at(++n);
+        const seqlstm_status status = sl_stream_open(w->predictor, &stream, &err);
+        failed = oom_disarm();
+        assert_int_equal(status, failed ? SEQLSTM_NO_MEMORY : SEQLSTM_OK);
+        sl_stream_close(stream);
+    }
+    assert_int_equal(n, 3); /* the stream and its states */
+    n = 0;
+    for (bool failed = true; failed;) {
+        struct sl_context *context = NULL;
+        ok(sl_context_open(w->predictor, &context, &err), &err);
+        oom_fail_at(++n);
+        seqlstm_status status = sl_context_predict(context, x, lengths, 3, y[0], &err);
+        failed = oom_disarm();
+        if (status != SEQLSTM_OK) {
+            assert_true(failed && status == SEQLSTM_NO_MEMORY);
+            ok(sl_context_predict(context, x, lengths, 3, y[0], &err), &err);
+        }
+        assert_memory_equal(y, want, sizeof y);
+        sl_context_close(context);
+    }
+    assert_true(n > 10);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_stream_has_what_it_has_alone),
         cmocka_unit_test(limits_are_kept),
         cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(without_memory_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);
 }

@@ -377,6 +377,40 @@ static void test_batches_of_each_use(void **state)
     }
 }
 
+/* What training reads in parts counts as a part, or as the default for rows if that is more. */
+static void test_the_longest_sequence(void **state)
+{
+    static const struct {
+        enum sl_batch_unit unit;
+        int64_t bptt, longest, expected;
+    } rows[] = {
+        {SL_UNIT_SEQUENCE, 0, 100000, 100000}, {SL_UNIT_SEQUENCE, 20, 100000, 100000},
+        {SL_UNIT_STREAM, 20, 100000, 4096},    {SL_UNIT_STREAM, 4097, 100000, 4097},
+        {SL_UNIT_STREAM, 5000, 4999, 4999},    {SL_UNIT_STREAM, 20, 4096, 4096},
+        {SL_UNIT_STREAM, 20, 30, 30},
+    };
+    struct world w;
+    (void)state;
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        make_world(&w, streamable, rows[k].longest);
+        struct sl_model model = *w.session.model;
+        model.data.batching.unit = rows[k].unit;
+        model.data.batching.bptt = rows[k].bptt;
+        w.session.model = &model;
+        const int64_t got = sl_session_get_longest(&w.session);
+        if (got != rows[k].expected)
+            fail_msg("row %zu: %lld", k, (long long)got);
+        unload(&w.loaded);
+    }
+    make_world(&w, pairs, 0);
+    facts.longest = 9;
+    facts.source_longest = 5000;
+    assert_int_equal(sl_session_get_longest(&w.session), 5000);
+    w.session.state = NULL; /* nothing is known */
+    assert_int_equal(sl_session_get_longest(&w.session), 0);
+    unload(&w.loaded);
+}
+
 /* An encoder reads whole sources, and a decoder makes one step of all hypotheses. */
 static void test_an_encoder_and_a_decoder(void **state)
 {
@@ -555,6 +589,7 @@ int main(void)
         cmocka_unit_test(test_batches_of_each_use),     cmocka_unit_test(test_an_encoder_and_a_decoder),
         cmocka_unit_test(test_batches_of_a_decoder),    cmocka_unit_test(test_threads_of_each_use),
         cmocka_unit_test(test_plans_that_fail),         cmocka_unit_test(test_decoding_and_sampling),
+        cmocka_unit_test(test_the_longest_sequence),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
