@@ -16,9 +16,9 @@ struct shape {
     int sequences;
     int32_t longest, shortest;
     uint32_t cell, direction, options;
-    float recurrent_dropout, zoneout;
-    bool extremes;  /* x is each gate's pre-activation, tiny to huge */
-    bool inference; /* without backward */
+    float dropout, zoneout; /* dropout: of inputs and of h */
+    bool extremes;          /* x is each gate's pre-activation, tiny to huge */
+    bool inference;         /* without backward */
 };
 
 /* What one run leaves: outputs and gradients of every slot. */
@@ -52,7 +52,7 @@ static void desc_fill(const struct shape *s, const struct seqlstm_axis *axis, st
     d->input = s->input;
     d->hidden = s->hidden;
     d->layer_norm_epsilon = 1e-3f;
-    d->recurrent_dropout = s->recurrent_dropout;
+    d->dropout = d->recurrent_dropout = s->dropout;
     d->zoneout_cell = d->zoneout_hidden = s->zoneout;
     if (s->cell != SEQLSTM_CELL_LSTM)
         d->zoneout_cell = 0;
@@ -264,9 +264,9 @@ static void large_layers_agree(void **state)
 {
     struct blas_fixture *f = *state;
     static const struct shape shapes[] = {
-        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false, false}, /* whole groups, dW in place */
-        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false, false}, /* broken groups, two layers */
-        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0, 0, false, false}, /* both directions, more than one chunk */
+        {256, 256, 1, 11, 9, 9, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false, false},    /* whole groups, dW in place */
+        {200, 230, 2, 20, 7, 3, SEQLSTM_CELL_LSTM, 0, 0, 0, 0, false, false},    /* broken groups, two layers */
+        {64, 300, 1, 60, 20, 2, SEQLSTM_CELL_LSTM, 2, 0, 0.3f, 0, false, false}, /* both directions, several chunks */
         {256, 256, 1, 8, 6, 4, SEQLSTM_CELL_LSTM, 1, SEQLSTM_BIT_RECURRENT_LAYER_NORM, 0, 0, false, false},
         {260, 256, 1, 9, 6, 4, SEQLSTM_CELL_GRU, 0, SEQLSTM_BIT_RECURRENT_RESET_AFTER, 0, 0, false, false},
         {200, 600, 1, 9, 5, 4, SEQLSTM_CELL_RNN, 0, 0, 0, 0, false, false},
@@ -324,7 +324,7 @@ static void few_rows_agree(void **state)
         check(f, &s);
         s.options = 0;
         s.direction = SEQLSTM_DIRECTION_BACKWARD;
-        s.recurrent_dropout = 0.3f;
+        s.dropout = 0.3f;
         check(f, &s);
         s.hidden = 128; /* shared by units */
         s.zoneout = 0;
@@ -349,11 +349,11 @@ static void shared_sweeps_agree(void **state)
                               .cell = SEQLSTM_CELL_LSTM};
             check(f, &s);
             s.layers = 1;
-            s.recurrent_dropout = 0.3f;
+            s.dropout = 0.3f;
             s.direction = SEQLSTM_DIRECTION_BIDIRECTIONAL;
             check(f, &s);
             s.inference = true; /* a little more than one chunk of steps */
-            s.recurrent_dropout = 0;
+            s.dropout = 0;
             s.direction = SEQLSTM_DIRECTION_BACKWARD;
             s.longest = s.shortest = (i < 2 ? 100 : 260) / sequences;
             check(f, &s);
