@@ -355,6 +355,10 @@ static void test_columns(void **state)
     data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, columns: [a, b], "
                         "inputs: [a], targets: [b]",
                         MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG, "3 fields, but `columns` names 2");
+    data_write("train.csv", "1\n2\n");
+    data_expect_failure("type: csv, train: {file: train.csv}, delimiter: \";\", header: false, columns: [a, b], "
+                        "inputs: [a], targets: [b]",
+                        MODEL_DENSE, MSE, SEQLSTM_INVALID_CONFIG, "have 1 field, but `columns` names 2");
     data_write("train.csv", "a,a\n1,2\n");
     data_expect_failure(CSV("inputs: [a], targets: [a]"), MODEL_DENSE, MSE, SEQLSTM_CORRUPT_DATA,
                         "two columns are called `a`");

@@ -29,7 +29,7 @@ enum { ENTRIES_MOST = 40 };
         begin "bias" end, "1"                                                                                          \
     }
 
-/* A file with these tensors, whose value i is 0.5 i. */
+/* A file with these tensors, whose value i is 0.5 i; those with an `i` before their shape are integers. */
 static struct sl_safetensors *write_file(const char *const (*tensors)[2])
 {
     struct sl_safetensors_entry entries[ENTRIES_MOST] = {0};
@@ -43,7 +43,9 @@ static struct sl_safetensors *write_file(const char *const (*tensors)[2])
     for (; tensors[count][0]; count++) {
         struct sl_safetensors_entry *entry = &entries[count];
         *entry = (struct sl_safetensors_entry){.name = tensors[count][0], .dtype = SL_SAFETENSORS_F32, .data = values};
-        for (const char *at = tensors[count][1]; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
+        const bool is_integer = tensors[count][1][0] == 'i';
+        entry->dtype = is_integer ? SL_SAFETENSORS_I64 : SL_SAFETENSORS_F32;
+        for (const char *at = tensors[count][1] + is_integer; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
             entry->shape[entry->rank++] = atoi(at);
     }
     snprintf(path, sizeof path, "%s", scratch_path("y.safetensors"));
@@ -122,6 +124,11 @@ static void names_of_files(void **state)
          SEQLSTM_CORRUPT_DATA,
          "the file holds no `r.weight_ih_l0` for layer `r`; `--rename THEIRS=r` gives the file's name of the layer; it "
          "has a, b, c, e, f, g, h, i, j, k, l, m and 2 more"},
+        {SL_CONVENTION_PYTORCH,
+         {LSTM("r.", ""), {"d.weight", "i1,3"}, {"d.bias", "1"}},
+         {0},
+         SEQLSTM_CORRUPT_DATA,
+         "`d.weight` is I64, not a tensor of floats"},
         {SL_CONVENTION_PYTORCH,
          {LSTM("r.", ""), {"d.weight", "3,1"}, {"d.bias", "1"}},
          {0},

@@ -78,7 +78,7 @@ static void a_part_follows_the_costs(void **state)
 {
     /* A = 100, B = 10 for 10 rows each: 2.5 sqrt(2 n 10) */
     const struct sl_batch_costs costs = {.ns = {60, 2, 1}}, steps_alone = {.ns = {0, 5, 1}},
-                                rows_alone = {.ns = {0, 0, 1}};
+                                rows_alone = {.ns = {0, 0, 1}}, rows_most = {.ns = {0.5, 0, 1}};
     (void)state;
     assert_int_equal(sl_batch_costs_choose(&costs, 1000, 20, 10000), 354);
     assert_int_equal(sl_batch_costs_choose(&steps_alone, 1000, 20, 10000), 354);
@@ -89,7 +89,8 @@ static void a_part_follows_the_costs(void **state)
     for (int64_t count = 0; count <= 4; count++)                         /* a few are computed at once */
         assert_int_equal(sl_batch_costs_choose(&rows_alone, count, 20, 10 * count), count);
     assert_int_equal(sl_batch_costs_choose(&rows_alone, 5, 20, 50), 4);
-    assert_int_equal(sl_batch_costs_choose(&costs, 9, 0, 0), 9); /* sequences without steps */
+    assert_int_equal(sl_batch_costs_choose(&rows_most, 6, 20, 60), 4); /* not the 2 of the formula */
+    assert_int_equal(sl_batch_costs_choose(&costs, 9, 0, 0), 9);       /* sequences without steps */
 }
 
 /* ---- a worker ---------------------------------------------------------------------------------------------- */
