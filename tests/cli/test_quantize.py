@@ -194,6 +194,70 @@ def test_ranges(t):
     t.refuse(2, 'quantize', 'r', '--max-regress', 'much').says('such as 5% or 0.05')
 
 
+LETTERS = """seqlstm: 1
+name: letters
+seed: 3
+data:
+  type: text
+  tokenizer: {type: char}
+  train: {file: letters.txt}
+  batch_size: 2
+  batching: {unit: stream, bptt: 10}
+model:
+  - {type: embedding, dim: 8}
+  - {type: lstm, units: 12, return_sequences: true}
+  - {type: output, activation: softmax}
+train: {epochs: 1}
+dispatch: {policy: order}
+backends: [cpu-blas]
+"""
+SUMS = """seqlstm: 1
+name: sums
+seed: 3
+data:
+  train: {type: generator, name: addition, digits: 2, size: 64}
+  valid: {type: generator, name: addition, digits: 2, size: 16, seed: 2}
+  batch_size: 8
+model:
+  encoder: [{type: embedding, dim: 8}, {type: lstm, units: 12}]
+  decoder: [{type: embedding, dim: 8}, {type: lstm, units: 12, return_sequences: true},
+            {type: output, activation: softmax}]
+train: {optimizer: adam, epochs: 1}
+dispatch: {policy: order}
+backends: [cpu-blas]
+"""
+
+
+def test_all_tell_of_clipped_values(t):
+    """Every command that computes in int8 says of each layer how many values were outside of its range."""
+    write_series(t, 'train.csv')
+    write_series(t, 'test.csv')
+    t.write('letters.txt', 'the quick brown fox jumps over the lazy dog\n' * 8)
+    t.write('in.csv', 'id,a\n0,0.5\n1,0.9\n1,3\n')
+    t.write('in.txt', '12+34\n')
+    for name, text in (('table', FOLLOWS), ('letters', LETTERS), ('sums', SUMS)):
+        t.write(f'{name}.yaml', text)
+        t.run('run', f'{name}.yaml', '--out', name, '-q')
+        t.run('quantize', name, '--force')
+        path = t.folder / name / 'quantization.json'
+        made = json.loads(path.read_text())
+        path.write_text(json.dumps({**made, 'layers': [
+            {'name': layer['name'], 'low': 0, 'high': 0.001, 'scale': 255000, 'shift': 0} for layer in made['layers']]}))
+        layers = {layer['name'] for layer in made['layers']}
+        expect(len(layers) == (2 if name == 'sums' else 1), layers)
+        commands = [('eval', name, '--split', 'train')]
+        if name == 'letters':
+            commands += [('generate', name, '--prompt', 'the', '--length', '9', '--seed', '1')]
+        else:
+            source = ('--input', 'in.csv' if name == 'table' else 'in.txt')
+            commands += [('predict', name, *source), ('predict', name, *source, '--stream'), ('embed', name, *source)]
+        for command in commands:
+            told = [line for line in t.run(*command).err.splitlines() if 'int8 clipped' in line]
+            wanted = layers if command[0] != 'embed' or name != 'sums' else {min(layers)}
+            expect({line.split('`')[1] for line in told} == wanted and len(told) == len(wanted), (command, told))
+            expect(all(int(line.split('clipped ')[1].split()[0]) > 0 for line in told), (command, told))
+
+
 def test_an_extreme_value(t):
     """One value a thousand times as large as all others would leave one step for those."""
     write_series(t, 'train.csv', outlier=900)
