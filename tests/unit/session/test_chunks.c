@@ -23,11 +23,29 @@ struct world {
     struct sl_stream *together[STREAMS], *alone[STREAMS];
 };
 
+static void open_model(struct world *w, const char *layers)
+{
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char text[1024];
+    snprintf(text, sizeof text,
+             "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [x, y, z]\n"
+             "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n%s"
+             "  - {type: dense, units: from_target}\ntrain: {epochs: 1, loss: mse}\nbackends: [reference]\n",
+             layers);
+    train_session(text, NULL, &w->diagnostics, &w->session);
+    const struct sl_predictor_limits limits = {
+        .sequences = STREAMS, .steps = 8, .streams = STREAMS, .stream_steps = STEPS_MOST, .chunk_steps = STEPS_MOST};
+    ok(sl_session_open_predictor(w->session, &limits, &w->predictor, &err), &err);
+    ok(sl_context_open(w->predictor, &w->context, &err), &err);
+    for (int k = 0; k < STREAMS; k++) {
+        ok(sl_stream_open(w->predictor, &w->together[k], &err), &err);
+        ok(sl_stream_open(w->predictor, &w->alone[k], &err), &err);
+    }
+}
+
 static int open_world(void **state)
 {
     static struct world w;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    char text[1024];
     assert_int_equal(scratch_make(state), 0);
     FILE *file = fopen(scratch_path("train.csv"), "w");
     assert_non_null(file);
@@ -35,28 +53,15 @@ static int open_world(void **state)
     for (int r = 0; r < 24; r++)
         fprintf(file, "%d,%.3f,%.3f,%.3f,%d,%.3f\n", r / 4, sin(r), 40 + 3 * cos(r), sin(r + 1) * 100, r % 5, cos(r));
     fclose(file);
-    snprintf(text, sizeof text,
-             "seqlstm: 1\nseed: 1\ndata:\n  type: csv\n  group: id\n  inputs: [a, b]\n  targets: [x, y, z]\n"
-             "  scale: standard\n  train: {file: train.csv}\n  batch_size: 4\nmodel:\n"
-             "  - {type: lstm, units: 5, return_sequences: true}\n  - {type: gru, units: 3, return_sequences: true}\n"
-             "  - {type: lstm, units: 4, return_sequences: true}\n  - {type: dense, units: from_target}\n"
-             "train: {epochs: 1, loss: mse}\nbackends: [reference]\n");
-    train_session(text, NULL, &w.diagnostics, &w.session);
-    const struct sl_predictor_limits limits = {
-        .sequences = STREAMS, .steps = 8, .streams = STREAMS, .stream_steps = STEPS_MOST, .chunk_steps = STEPS_MOST};
-    ok(sl_session_open_predictor(w.session, &limits, &w.predictor, &err), &err);
-    ok(sl_context_open(w.predictor, &w.context, &err), &err);
-    for (int k = 0; k < STREAMS; k++) {
-        ok(sl_stream_open(w.predictor, &w.together[k], &err), &err);
-        ok(sl_stream_open(w.predictor, &w.alone[k], &err), &err);
-    }
+    open_model(&w, "  - {type: lstm, units: 5, return_sequences: true}\n"
+                   "  - {type: gru, units: 3, return_sequences: true}\n"
+                   "  - {type: lstm, units: 4, return_sequences: true}\n");
     *state = &w;
     return 0;
 }
 
-static int close_world(void **state)
+static void close_model(struct world *w)
 {
-    struct world *w = *state;
     for (int k = 0; k < STREAMS; k++) {
         sl_stream_close(w->together[k]);
         sl_stream_close(w->alone[k]);
@@ -65,6 +70,11 @@ static int close_world(void **state)
     sl_predictor_destroy(w->predictor);
     sl_session_close(w->session);
     sl_diagnostics_destroy(w->diagnostics);
+}
+
+static int close_world(void **state)
+{
+    close_model(*state);
     return scratch_remove(state);
 }
 
@@ -153,6 +163,45 @@ static void limits_are_kept(void **state)
     ok(sl_streams_advance(w->context, chunks, 1, &err), &err);
 }
 
+/* A model with one output for each sequence: that of a chunk is the one behind its last step. */
+static void one_row_for_each_sequence(void **state)
+{
+    enum { COUNT = 3 };
+    struct world w = {.context = NULL}, *of_steps = *state;
+    static const int64_t steps[COUNT] = {2, 3, 1};
+    float x[STREAMS][STEPS_MOST][FEATURES], y[STREAMS][STEPS_MOST][OUTPUTS], want[OUTPUTS];
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_chunk chunks[COUNT];
+    open_model(&w, "  - {type: lstm, units: 4}\n");
+    for (int round = 0; round < 4; round++) {
+        for (int k = 0; k < COUNT; k++) {
+            const int s = (k + round) % COUNT;
+            for (int v = 0; v < STEPS_MOST * FEATURES; v++)
+                x[k][v / FEATURES][v % FEATURES] = (float)draw(100) - 50;
+            for (int v = 0; v < STEPS_MOST * OUTPUTS; v++)
+                y[k][v / OUTPUTS][v % OUTPUTS] = -7;
+            chunks[k] = (struct sl_chunk){w.together[s], x[k], steps[k], y[k][0], round % 2 == 1};
+        }
+        ok(sl_streams_advance(w.context, chunks, round < 3 ? COUNT : 1, &err), &err);
+        for (int k = 0; k < (round < 3 ? COUNT : 1); k++) {
+            ok(sl_stream_step(w.context, w.alone[(k + round) % COUNT], x[k], steps[k], want, &err), &err);
+            is_near(y[k][0], want, OUTPUTS);
+            for (int v = 0; v < OUTPUTS; v++)
+                assert_true(y[k][1][v] == -7);
+        }
+    }
+    chunks[1].stream = of_steps->together[0];
+    assert_int_equal(sl_streams_advance(w.context, chunks, COUNT, &err), SEQLSTM_INVALID_ARGUMENT);
+    assert_string_equal(err.message, "stream 1 and the context are of different predictors");
+    /* without output the streams go on all the same */
+    ok(sl_streams_step(w.context, w.together, COUNT, x, NULL, &err), &err);
+    ok(sl_streams_step(w.context, w.alone, COUNT, x, y[0][0], &err), &err);
+    ok(sl_streams_step(w.context, w.together, COUNT, x, y[0][0], &err), &err);
+    ok(sl_streams_step(w.context, w.alone, COUNT, x, y[2][0], &err), &err);
+    is_near(y[0][0], y[2][0], COUNT * OUTPUTS);
+    close_model(&w);
+}
+
 /* Whole sequences: what is wrong with a call is told, with the place of the sequence; nothing is no mistake. */
 static void wrong_calls_are_told(void **state)
 {
@@ -233,9 +282,8 @@ static void without_memory_nothing_is_left(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_stream_has_what_it_has_alone),
-        cmocka_unit_test(limits_are_kept),
-        cmocka_unit_test(wrong_calls_are_told),
+        cmocka_unit_test(each_stream_has_what_it_has_alone), cmocka_unit_test(limits_are_kept),
+        cmocka_unit_test(one_row_for_each_sequence),         cmocka_unit_test(wrong_calls_are_told),
         cmocka_unit_test(without_memory_nothing_is_left),
     };
     return cmocka_run_group_tests(tests, open_world, close_world);

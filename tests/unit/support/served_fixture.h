@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -26,6 +27,8 @@ static inline void train_session(const char *text, const char *folder, struct sl
     struct sl_run_result result;
     snprintf(path, sizeof path, "%s", scratch_path("m.yaml"));
     snprintf(out, sizeof out, "%s", scratch_path("run"));
+    for (int k = 2; access(out, F_OK) == 0; k++) /* of an earlier session */
+        snprintf(out, sizeof out, "%s-%d", scratch_path("run"), k);
     FILE *file = fopen(path, "w");
     assert_non_null(file);
     fputs(text, file);

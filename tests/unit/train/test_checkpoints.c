@@ -127,7 +127,8 @@ static void every_word_of_the_state_is_kept(void **state)
     }
 }
 
-/* A list that is longer or shorter than what it describes is told by its name. */
+/* A list that is longer or shorter than what it describes, or holds something else, is told by its name; so is a member
+ * of another type. */
 static void lists_of_another_length_are_told(void **state)
 {
     (void)state;
@@ -140,6 +141,22 @@ static void lists_of_another_length_are_told(void **state)
         {"[1e-300,", "[", "`trigger.recent or best_entries`"},
         {"[[2,3,4]", "[[2,3,4,5]", "`epoch_sums.classes (or another count of classes)`"},
         {"[[2,3,4]", "[[2,3]", "`epoch_sums.classes (or another count of classes)`"},
+        {"[[2,3,4]", "[[null,3,4]", "`epoch_sums.classes (or another count of classes)`"},
+        {"[[2,3,4]", "[[2,null,4]", "`epoch_sums.classes (or another count of classes)`"},
+        {"[[2,3,4]", "[[2,3,null]", "`epoch_sums.classes (or another count of classes)`"},
+        {"\"epoch_sums.classes\":[", "\"epoch_sums.classes\":7,\"x\":[",
+         "`epoch_sums.classes (or another count of classes)`"},
+        {"\"best_entries\":[", "\"best_entries\":{},\"x\":[", "`trigger.recent or best_entries`"},
+        {"\"trigger.recent\":[", "\"trigger.recent\":\"\",\"x\":[", "`trigger.recent or best_entries`"},
+        {"[1e-300,", "[\"infinity\",", "`trigger.recent or best_entries`"},
+        {"[100,0.25]", "[-1,0.25]", "`trigger.recent or best_entries`"},
+        {"[100,0.25]", "[100,null]", "`trigger.recent or best_entries`"},
+        {"\"updates\":", "\"updates\":0.5,\"x\":", "`updates`"},
+        {"\"applied\":", "\"applied\":-1,\"x\":", "`applied`"},
+        {"\"skipped\":", "\"skipped\":2305843009213693952,\"x\":", "`skipped`"},
+        {"\"loss_scale.scale\":", "\"loss_scale.scale\":true,\"x\":", "`loss_scale.scale`"},
+        {"\"stopping.has_best\":", "\"stopping.has_best\":1,\"x\":", "`stopping.has_best`"},
+        {"\"skipped_in_row\":", "\"skipped in row\":", "`skipped_in_row`"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct sl_train_state s;
