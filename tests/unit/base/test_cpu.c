@@ -4,6 +4,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,6 +54,10 @@ static void quota_of_version_2(void **state)
     assert_int_equal(sl_cpu_quota_milli(root), 2500);
     put("sys/fs/cgroup/a/b/cpu.max", "1 1000000\n");
     assert_int_equal(sl_cpu_quota_milli(root), 1);
+    put("sys/fs/cgroup/a/b/cpu.max", "9223372036854775 1000\n"); /* the largest that can be counted, and one more */
+    assert_true(sl_cpu_quota_milli(root) == INT64_C(9223372036854775));
+    put("sys/fs/cgroup/a/b/cpu.max", "9223372036854776 1000\n");
+    assert_int_equal(sl_cpu_quota_milli(root), 0);
     clear();
     put("proc/self/cgroup", "0::/outside/the/container\n"); /* the path does not exist here */
     put("sys/fs/cgroup/cpu.max", "50000 100000\n");

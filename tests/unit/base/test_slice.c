@@ -121,6 +121,42 @@ static void slices_hold_their_sequences(void **state)
     sl_batch_destroy(batch);
 }
 
+/* Targets of values have a width of their own, on each step or once. */
+static void slices_hold_values_as_targets(void **state)
+{
+    (void)state;
+    enum { FEATURES = 3 };
+    for (int on_steps = 0; on_steps < 2; on_steps++) {
+        const struct sl_batch_shape shape = {.sequences = SEQUENCES,
+                                             .lengths = lengths,
+                                             .input_kind = SL_FIELD_IDS,
+                                             .input_features = 1,
+                                             .input_on_steps = true,
+                                             .target_kind = SL_FIELD_VALUES,
+                                             .target_features = FEATURES,
+                                             .target_on_steps = on_steps};
+        struct sl_batch *batch = NULL, *slice = NULL;
+        assert_int_equal(sl_batch_create(&shape, &batch, NULL), SEQLSTM_OK);
+        for (int32_t k = 0; k < SEQUENCES; k++)
+            for (int32_t t = 0; t < (on_steps ? lengths[k] : 1); t++) {
+                const int64_t row = on_steps ? sl_batch_row(batch, k, t) : k;
+                for (int f = 0; f < FEATURES; f++)
+                    ((float *)(uintptr_t)batch->target.values)[FEATURES * row + f] = (float)(100 * k + 10 * t + f);
+            }
+        assert_int_equal(sl_batch_slice(batch, 1, 2, &slice, NULL), SEQLSTM_OK);
+        assert_int_equal(sl_batch_check(slice, NULL), SEQLSTM_OK);
+        assert_int_equal(slice->target.features, FEATURES);
+        for (int32_t j = 0; j < slice->sequences; j++)
+            for (int32_t t = 0; t < (on_steps ? lengths[1 + 2 * j] : 1); t++) {
+                const int64_t row = on_steps ? sl_batch_row(slice, j, t) : j;
+                for (int f = 0; f < FEATURES; f++)
+                    assert_true(slice->target.values[FEATURES * row + f] == (float)(100 * (1 + 2 * j) + 10 * t + f));
+            }
+        sl_batch_destroy(slice);
+        sl_batch_destroy(batch);
+    }
+}
+
 /* No slice of any batch is larger, and the first reaches the number of sequences and steps. */
 static void envelopes_bound_all_slices(void **state)
 {
@@ -197,8 +233,11 @@ static void no_memory_is_told(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(slices_hold_their_sequences), cmocka_unit_test(streams_and_bounds),
-        cmocka_unit_test(envelopes_bound_all_slices),  cmocka_unit_test(profiles_become_those_of_the_first_slice),
+        cmocka_unit_test(slices_hold_values_as_targets),
+        cmocka_unit_test(slices_hold_their_sequences),
+        cmocka_unit_test(streams_and_bounds),
+        cmocka_unit_test(envelopes_bound_all_slices),
+        cmocka_unit_test(profiles_become_those_of_the_first_slice),
         cmocka_unit_test(no_memory_is_told),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/system/pool.h"
+#include "base/system/trace.h"
 #include "registry/host.h"
 #include "registry/watch/running.h"
 #include "oom.h"
@@ -43,6 +44,54 @@ static void count_team(void *argument, int32_t member, int32_t members)
 {
     _Atomic int64_t *sum = argument;
     *sum += 1000 * members + member;
+}
+
+static void skip_range(void *argument, int64_t begin, int64_t end)
+{
+    (void)argument, (void)begin, (void)end;
+}
+
+static void skip_team(void *argument, int32_t member, int32_t members)
+{
+    (void)argument, (void)member, (void)members;
+}
+
+/* What members of a pool do is recorded under the plugin that asked for it: of a range how much each did, of a team how
+ * many members it had. */
+static void work_is_recorded_for_its_plugin(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 3, COUNT = 1000 };
+    struct sl_pool *pool;
+    struct sl_trace trace;
+    struct sl_queue queue;
+    struct sl_running running;
+    assert_int_equal(sl_pool_create(MEMBERS, &pool, NULL), SEQLSTM_OK);
+    sl_queue_init(&queue, pool);
+    for (int team = 0; team < 2; team++) {
+        int64_t amount = 0, parts = 0;
+        assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 100, NULL), SEQLSTM_OK);
+        sl_running_begin(&running, "made-up", SL_FUNCTION_FORWARD);
+        if (team)
+            queue.queue.services->team(&queue.queue, skip_team, NULL);
+        else
+            queue.queue.services->parallel_for(&queue.queue, COUNT, 100, skip_range, NULL);
+        sl_running_end(&running);
+        sl_trace_stop(&trace);
+        for (int32_t t = 0; t < trace.track_count; t++)
+            for (int64_t k = 0; k < trace.tracks[t].count; k++) {
+                const struct sl_activity *done = &trace.tracks[t].activities[k];
+                if (done->kind != SL_ACTIVITY_WORK)
+                    continue;
+                assert_string_equal(done->detail, "made-up");
+                amount += done->amount;
+                parts++;
+            }
+        assert_int_equal(amount, team ? MEMBERS * MEMBERS : COUNT);
+        assert_true(team ? parts == MEMBERS : parts > 1);
+        sl_trace_deinit(&trace);
+    }
+    sl_pool_destroy(pool);
 }
 
 static void run_never(void *argument, int64_t begin, int64_t end)
@@ -126,6 +175,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_host_counts_and_refuses_memory),
         cmocka_unit_test(queues_run_everything_once),
+        cmocka_unit_test(work_is_recorded_for_its_plugin),
         cmocka_unit_test(threads_run_the_call_that_they_work_for),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

@@ -15,7 +15,7 @@
 #include "oom.h"
 
 static int starts, reports, stops;
-static seqlstm_status start_status;
+static seqlstm_status start_status, report_status; /* what they answer */
 
 static seqlstm_status start(struct seqlstm_instance *instance, uint32_t device, struct seqlstm_error *err)
 {
@@ -41,12 +41,14 @@ static seqlstm_status report(struct seqlstm_instance *instance, uint32_t device,
         {.struct_size = sizeof(struct seqlstm_counter), .name = "memory", .value = 12},
         {.struct_size = sizeof(struct seqlstm_counter), .name = "no number", .value = NAN},
         {.struct_size = offsetof(struct seqlstm_counter, value), .name = "short", .value = 1}};
-    (void)instance, (void)err;
+    (void)instance;
     reports += device == 3;
     for (size_t k = 0; k < sizeof activities / sizeof *activities; k++)
         to->activity(to->context, &activities[k]);
     for (size_t k = 0; k < sizeof counters / sizeof *counters; k++)
         to->counter(to->context, &counters[k]);
+    if (report_status != SEQLSTM_OK)
+        return seqlstm_error_set(err, report_status, "d.c", 2, "its buffer was full");
     return SEQLSTM_OK;
 }
 
@@ -109,10 +111,66 @@ static void reports_are_taken_and_nonsense_is_not(void **state)
     sl_trace_deinit(&trace);
 }
 
+/* Reports lie apart, so that a profile is not taken up by them: neither the start nor the last one was just now. */
+static void reports_lie_apart(void **state)
+{
+    (void)state;
+    const int64_t long_ago = INT64_C(3600) * 1000000000;
+    struct sl_trace trace;
+    struct sl_device_recorder recorder;
+    starts = reports = stops = 0;
+    assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 100, NULL), SEQLSTM_OK);
+    sl_device_recorder_start(&recorder, &table, NULL, 3, sl_trace_find_device("made:3"));
+    for (int k = 1; k <= 2; k++) {
+        recorder.reported_ns -= long_ago;
+        sl_device_recorder_report(&recorder);
+        assert_int_equal(reports, k);
+        sl_device_recorder_report(&recorder);
+        assert_int_equal(reports, k);
+    }
+    sl_device_recorder_stop(&recorder); /* what is left comes with the end */
+    assert_true(starts == 1 && reports == 3 && stops == 1);
+    sl_trace_stop(&trace);
+    assert_string_equal(trace.note, "");
+    sl_trace_deinit(&trace);
+}
+
+/* Why there are no times is noted, the first of the reasons; counters come all the same. */
+static void missing_times_have_a_reason(void **state)
+{
+    (void)state;
+    static const struct {
+        seqlstm_status start, report;
+        const char *note;
+    } rows[] = {{SEQLSTM_OK, SEQLSTM_OK, ""},
+                {SEQLSTM_UNAVAILABLE, SEQLSTM_OK, "no right to record"},
+                {SEQLSTM_OK, SEQLSTM_NO_MEMORY, "its buffer was full"},
+                {SEQLSTM_UNAVAILABLE, SEQLSTM_NO_MEMORY, "no right to record"}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct sl_trace trace;
+        struct sl_device_recorder recorder;
+        starts = reports = stops = 0;
+        start_status = rows[k].start;
+        report_status = rows[k].report;
+        assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 100, NULL), SEQLSTM_OK);
+        sl_device_recorder_start(&recorder, &table, NULL, 3, sl_trace_find_device("made:3"));
+        sl_device_recorder_stop(&recorder);
+        start_status = report_status = SEQLSTM_OK;
+        assert_true(starts == 1 && reports == 1 && stops == 1);
+        sl_trace_stop(&trace);
+        assert_non_null(strstr(trace.note, rows[k].note));
+        assert_int_equal(trace.note[0] == 0, rows[k].note[0] == 0);
+        assert_int_equal(trace.count_count, 1);
+        sl_trace_deinit(&trace);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_taken_and_nonsense_is_not),
+        cmocka_unit_test(reports_lie_apart),
+        cmocka_unit_test(missing_times_have_a_reason),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The guard sees and undoes each change to the process, and nothing else; the fence sees a byte beyond a buffer. */
+#include <errno.h>
 #include <fcntl.h>
 #include <fenv.h>
 #include <locale.h>
@@ -205,6 +206,24 @@ static void each_change_is_seen_and_undone(void **state)
         fail_msg("not undone: it %s", text);
     freelocale(another_locale);
     another_locale = (locale_t)0;
+}
+
+/* A guard asks for what a program may lack, such as stdin; a plugin is called with the errno that was. */
+static void the_error_number_stays(void **state)
+{
+    (void)state;
+    char text[400];
+    struct sl_process_guard guard;
+    const int input = dup(STDIN_FILENO);
+    close(STDIN_FILENO);
+    errno = ERANGE;
+    sl_process_guard_begin(&guard);
+    assert_int_equal(errno, ERANGE);
+    errno = EDOM;
+    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), 0);
+    assert_int_equal(errno, EDOM);
+    dup2(input, STDIN_FILENO);
+    close(input);
 }
 
 static void changes_together_are_all_named(void **state)
@@ -462,6 +481,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_change_is_seen_and_undone),
+        cmocka_unit_test(the_error_number_stays),
         cmocka_unit_test(changes_together_are_all_named),
         cmocka_unit_test(timers_of_the_program_run_on),
         cmocka_unit_test(what_was_so_before_is_no_change),
