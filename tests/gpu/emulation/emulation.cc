@@ -15,7 +15,7 @@
 namespace emulation
 {
 
-thread_local place *here;
+__thread place *here;
 
 namespace
 {
@@ -24,23 +24,50 @@ enum { STACK_BYTES = 64 * 1024, GUARD_BYTES = 64, IDLE_ROUNDS = 200000 };
 /* Stacks begin at different places of a page, so that they do not share the same few lines of the cache. */
 enum { STAGGER_STEP = 320, STAGGER_BYTES = 4096 };
 
+/* ---- stacks ---------------------------------------------------------------------------------------------- */
+
+struct stacks {
+    unsigned char *base = nullptr;
+    size_t bytes = 0;
+    ~stacks()
+    {
+        if (base)
+            munmap(base, bytes);
+    }
+    void grow(size_t wanted)
+    {
+        if (wanted <= bytes)
+            return;
+        if (base)
+            munmap(base, bytes);
+        base = static_cast<unsigned char *>(
+            mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+        bytes = wanted;
+    }
+};
+
+thread_local stacks pool;
+
 /* ---- one launch ----------------------------------------------------------------------------------------- */
 
+struct fiber;
+
+/* The first of those that wait, who name each other. */
 struct barrier {
     unsigned arrived = 0;
-    unsigned generation = 0;
+    fiber *waiting = nullptr;
 };
 
 /* Lanes meet, and the last one to arrive gives each lane its result. So a lane that continues may arrive again before
- * the others have read theirs. */
+ * the others have read theirs. Lanes that are not ready wait or are done; fresh ones have not begun. */
 struct warp {
+    uint32_t ready, fresh;
     uint64_t values[32] = {}, taken[32];
     unsigned char from[32] = {};
-    unsigned came = 0, mask = 0, expected = 0;
+    unsigned came, mask = 0;
     bool vote = false;
     work_fn *work = nullptr;
     brought goods[32], received[32];
-    barrier gate;
 };
 
 /* A copy on its way to shared memory. */
@@ -71,85 +98,88 @@ struct fiber {
     context self;
     place where;
     block *home;
+    warp *mates;
     unsigned index; /* in the block */
-    bool done = false, spinning = false;
-    barrier *waits = nullptr;
-    unsigned generation = 0;
+    size_t stack;   /* on which it runs */
+    fiber *next;    /* that waits at the same barrier */
     std::vector<parcel> parcels;
-    unsigned groups = 0; /* of copies, closed */
+    unsigned groups; /* of copies, closed */
 };
 
 struct block {
     std::vector<fiber> fibers;
     std::vector<warp> warps;
+    dim3 at;
     barrier gate, named[16];
     unsigned char *shared = nullptr;
 };
 
 /* The state of the scheduler, which goes from thread to thread, again and again, until all are done. */
 struct sweep {
-    size_t block = 0, fiber = 0;
+    size_t block = 0, warp = 0;
+    uint32_t lanes = ~0u; /* that have not had their turn in this pass over the warp */
     unsigned alive = 0, idle = 0;
     bool moved = false, spun = false; /* since this sweep began */
     bool warp_moved = false;          /* since this pass over the warp began */
     bool block_moved = false;         /* the same for the block */
 };
 
+/* Blocks and what they hold are kept from launch to launch; the first `count` run. */
 struct run {
     std::function<void()> *kernel;
     std::vector<block> blocks;
+    size_t count = 0;
     barrier gate;
     size_t shared_bytes = 0;
-    unsigned threads = 0;
+    unsigned threads = 0, warps = 0; /* of a block */
+    dim3 grid_size, block_size;
     bool cooperative = false, backwards = false;
     unsigned cluster = 1;
     std::unordered_map<const mbarrier *, std::vector<letter>> letters; /* by the barrier that counts them */
     sweep at;
     context scheduler;
     fiber *current = nullptr;
+    size_t stacks_begun = 0;
+    std::vector<size_t> stacks_left; /* by threads that are done */
     char failure[256] = "";
 };
 
-thread_local run *running __attribute__((tls_model("initial-exec")));
+__thread run *running __attribute__((tls_model("initial-exec")));
 
-bool is_ready(fiber *f)
+uint32_t get_bit(const fiber *f)
 {
-    if (f->done)
-        return false;
-    if (f->waits && f->waits->generation != f->generation)
-        f->waits = nullptr;
-    return f->waits == nullptr;
+    return 1u << f->index % 32;
 }
 
 void fail_waiting(run *r)
 {
-    const unsigned threads = (unsigned)r->blocks.size() * r->threads;
-    unsigned waiting = 0;
-    for (block &b : r->blocks)
-        for (fiber &f : b.fibers)
-            waiting += !f.done && f.waits != nullptr;
+    const unsigned threads = (unsigned)r->count * r->threads;
+    unsigned waiting = r->at.alive;
+    for (size_t k = 0; k < r->count; k++)
+        for (unsigned w = 0; w < r->warps; w++)
+            waiting -= (unsigned)__builtin_popcount(r->blocks[k].warps[w].ready);
     snprintf(r->failure, sizeof r->failure, "%u threads wait at a barrier that not all reach: %u of %u have ended%s",
              waiting, threads - r->at.alive, threads, r->at.idle > IDLE_ROUNDS ? ", others spin" : "");
 }
 
 /* The next thread of the block whose turn it is, or NULL. The threads of a warp have their turns again and again until
  * all of them wait for other warps: what they use remains in the cache, and a warp runs ahead as far as it can. */
-fiber *find_in_block(run *r, std::vector<fiber> &fibers)
+fiber *find_in_block(run *r, block *b)
 {
     sweep *s = &r->at;
-    for (;;) {
-        if (s->fiber % 32 == 0 || s->fiber == fibers.size()) {
-            if (s->warp_moved)
-                s->fiber = (s->fiber - 1) / 32 * 32;
-            s->warp_moved = false;
-            if (s->fiber == fibers.size())
-                return nullptr;
+    while (s->warp < r->warps) {
+        const unsigned number = (unsigned)(r->backwards ? r->warps - 1 - s->warp : s->warp);
+        const uint32_t ready = b->warps[number].ready & s->lanes;
+        if (ready != 0) {
+            const unsigned lane = (unsigned)(r->backwards ? 31 - __builtin_clz(ready) : __builtin_ctz(ready));
+            s->lanes = r->backwards ? (1u << lane) - 1 : ~1u << lane;
+            return &b->fibers[number * 32 + lane];
         }
-        fiber *f = &fibers[r->backwards ? fibers.size() - 1 - s->fiber : s->fiber];
-        s->fiber++;
-        if (is_ready(f))
-            return f;
+        s->warp += !s->warp_moved;
+        s->warp_moved = false;
+        s->lanes = ~0u;
     }
+    return nullptr;
 }
 
 /* The thread whose turn it is; NULL if all are done or the launch has failed. A block runs ahead, too, as far as it can
@@ -158,9 +188,8 @@ fiber *find_next(run *r)
 {
     sweep *s = &r->at;
     while (r->failure[0] == 0) {
-        for (; s->block < r->blocks.size(); s->block += !s->block_moved, s->block_moved = false, s->fiber = 0) {
-            std::vector<fiber> &fibers = r->blocks[r->backwards ? r->blocks.size() - 1 - s->block : s->block].fibers;
-            fiber *f = find_in_block(r, fibers);
+        for (; s->block < r->count; s->block += !s->block_moved, s->block_moved = false, s->warp = 0) {
+            fiber *f = find_in_block(r, &r->blocks[r->backwards ? r->count - 1 - s->block : s->block]);
             if (f)
                 return f;
         }
@@ -169,58 +198,111 @@ fiber *find_next(run *r)
         s->idle = s->moved ? 0 : s->idle + 1;
         if ((!s->moved && !s->spun) || s->idle > IDLE_ROUNDS)
             fail_waiting(r);
-        s->block = s->fiber = 0;
+        s->block = s->warp = 0;
         s->moved = s->spun = false;
     }
     return nullptr;
 }
 
-/* Switches from one thread, or from the launching one, to the next. */
-void go_on(run *r, context *from)
+/* The thread goes on, or begins. */
+void take_turn(run *r, fiber *f)
 {
-    fiber *next = find_next(r);
+    r->current = f;
+    here = &f->where;
+}
+
+void begin(run *r, fiber *f, size_t stack)
+{
+    const unsigned t = f->index;
+    const dim3 size = r->block_size;
+    f->mates->fresh &= ~get_bit(f);
+    f->stack = stack;
+    f->groups = 0;
+    f->parcels.clear();
+    f->where.thread = size.x == r->threads ? dim3(t, 0, 0) : dim3(t % size.x, t / size.x % size.y, t / size.x / size.y);
+    f->where.block = f->home->at;
+    f->where.block_size = size;
+    f->where.grid_size = r->grid_size;
+}
+
+void enter();
+
+/* Threads begin on the stack of one that is done, if there is any. */
+void begin_on_free_stack(run *r, fiber *f)
+{
+    size_t stack = r->stacks_begun;
+    if (r->stacks_left.empty())
+        r->stacks_begun++;
+    else {
+        stack = r->stacks_left.back();
+        r->stacks_left.pop_back();
+    }
+    begin(r, f, stack);
+    prepare(&f->self, pool.base + stack * STACK_BYTES, STACK_BYTES - stack * STAGGER_STEP % STAGGER_BYTES, enter);
+}
+
+/* Switches from one thread, or from the launching one, to the next. */
+void go_on(run *r, context *from, fiber *next)
+{
     if (next) {
-        r->current = next;
-        here = &next->where;
-        next->spinning = false;
+        if (next->mates->fresh & get_bit(next))
+            begin_on_free_stack(r, next);
+        take_turn(r, next);
     }
     context *to = next ? &next->self : &r->scheduler;
     if (to != from)
         switch_to(from, to);
 }
 
+void note_move(run *r)
+{
+    r->at.moved = r->at.warp_moved = r->at.block_moved = true;
+}
+
 /* Lets the others run. A failed launch is never switched to again: its fibers are abandoned. */
 void leave(fiber *f)
 {
     run *r = running;
-    r->at.moved = r->at.moved || !f->spinning;
-    r->at.warp_moved = r->at.warp_moved || !f->spinning;
-    r->at.block_moved = r->at.block_moved || !f->spinning;
-    r->at.spun = r->at.spun || f->spinning;
-    r->at.alive -= f->done;
-    go_on(r, &f->self);
+    note_move(r);
+    go_on(r, &f->self, find_next(r));
 }
 
 void wait(barrier *gate, unsigned expected)
 {
     fiber *f = running->current;
     if (++gate->arrived == expected) {
-        gate->arrived = 0;
-        gate->generation++;
+        for (fiber *other = gate->waiting; other; other = other->next)
+            other->mates->ready |= get_bit(other);
+        *gate = barrier();
         return;
     }
-    f->waits = gate;
-    f->generation = gate->generation;
+    f->next = gate->waiting;
+    gate->waiting = f;
+    f->mates->ready &= ~get_bit(f);
     leave(f);
 }
 
+/* Runs one thread after another while those whose turn it is have not begun; so threads that never wait need no
+ * switch. */
 void enter()
 {
-    fiber *f = running->current;
-    (*running->kernel)();
-    f->done = true;
-    leave(f);
-    abort(); /* not reached */
+    run *r = running;
+    for (;;) {
+        (*r->kernel)();
+        fiber *f = r->current;
+        f->mates->ready &= ~get_bit(f);
+        r->at.alive--;
+        note_move(r);
+        fiber *next = find_next(r);
+        if (next && next->mates->fresh & get_bit(next)) {
+            begin(r, next, f->stack);
+            take_turn(r, next);
+        } else {
+            r->stacks_left.push_back(f->stack);
+            go_on(r, &f->self, next);
+            abort(); /* not reached */
+        }
+    }
 }
 
 /* Runs the blocks of `r` together until all threads are done. */
@@ -228,8 +310,10 @@ void schedule(run *r)
 {
     r->at = sweep();
     r->letters.clear();
-    r->at.alive = (unsigned)r->blocks.size() * r->threads;
-    go_on(r, &r->scheduler);
+    r->stacks_begun = 0;
+    r->stacks_left.clear();
+    r->at.alive = (unsigned)r->count * r->threads;
+    go_on(r, &r->scheduler, find_next(r));
     size_t left = 0;
     for (const auto &entry : r->letters)
         left += entry.second.size();
@@ -237,53 +321,54 @@ void schedule(run *r)
         snprintf(r->failure, sizeof r->failure, "%zu stores are on their way to blocks that have ended", left);
 }
 
-struct stacks {
-    unsigned char *base = nullptr;
-    size_t bytes = 0;
-    ~stacks()
-    {
-        if (base)
-            munmap(base, bytes);
-    }
-    void grow(size_t wanted)
-    {
-        if (wanted <= bytes)
-            return;
-        if (base)
-            munmap(base, bytes);
-        base = static_cast<unsigned char *>(
-            mmap(nullptr, wanted, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-        bytes = wanted;
-    }
-};
+/* The memory of a launch, kept for the next one of this thread. */
+thread_local std::vector<block> kept_blocks;
+thread_local std::vector<unsigned char> kept_shared;
 
-thread_local stacks pool;
-
-void fill(block *b, run *r, dim3 at, dim3 grid, dim3 size, unsigned char *stack)
+void grow(run *r, size_t count)
 {
-    b->fibers.resize(r->threads);
-    b->warps.assign((r->threads + 31) / 32, warp());
+    if (r->blocks.size() < count)
+        r->blocks.resize(count);
+    for (size_t k = 0; k < count; k++) {
+        block *b = &r->blocks[k];
+        if (b->fibers.size() < r->threads) {
+            b->fibers.resize(r->threads);
+            b->warps.resize(r->warps);
+        }
+    }
+    /* Blocks of shared memory are aligned as on the device. */
+    const size_t stride = (r->shared_bytes + GUARD_BYTES + 15) / 16 * 16;
+    if (kept_shared.size() < count * stride + 16)
+        kept_shared.resize(count * stride + 16);
+    unsigned char *first = kept_shared.data() + (16 - reinterpret_cast<uintptr_t>(kept_shared.data()) % 16) % 16;
+    for (size_t k = 0; k < count; k++)
+        r->blocks[k].shared = first + k * stride;
+    pool.grow(count * (size_t)r->threads * STACK_BYTES);
+}
+
+void fill(block *b, run *r, dim3 at)
+{
+    b->at = at;
     b->gate = barrier();
     std::fill(b->named, b->named + 16, barrier());
     memset(b->shared, 0xFF, r->shared_bytes + GUARD_BYTES); /* NaN, as in all unwritten memory */
+    for (unsigned w = 0; w < r->warps; w++) {
+        const unsigned lanes = r->threads - w * 32;
+        b->warps[w].ready = b->warps[w].fresh = lanes < 32 ? (1u << lanes) - 1 : ~0u;
+        b->warps[w].came = 0;
+    }
     for (unsigned t = 0; t < r->threads; t++) {
-        fiber *f = &b->fibers[t];
-        *f = fiber();
-        f->where.thread = dim3(t % size.x, t / size.x % size.y, t / size.x / size.y);
-        f->where.block = at;
-        f->where.block_size = size;
-        f->where.grid_size = grid;
-        f->home = b;
-        f->index = t;
-        prepare(&f->self, stack + (size_t)t * STACK_BYTES, STACK_BYTES - t * STAGGER_STEP % STAGGER_BYTES, enter);
+        b->fibers[t].home = b;
+        b->fibers[t].mates = &b->warps[t / 32];
+        b->fibers[t].index = t;
     }
 }
 
 void check_shared(run *r)
 {
-    for (block &b : r->blocks)
+    for (size_t b = 0; b < r->count; b++)
         for (size_t k = 0; k < GUARD_BYTES; k++)
-            if (b.shared[r->shared_bytes + k] != 0xFF && r->failure[0] == 0)
+            if (r->blocks[b].shared[r->shared_bytes + k] != 0xFF && r->failure[0] == 0)
                 snprintf(r->failure, sizeof r->failure, "byte %zu behind the %zu bytes of shared memory was written", k,
                          r->shared_bytes);
 }
@@ -300,30 +385,28 @@ bool run_launch(const launch_request &request, char *out_failure, size_t capacit
     std::function<void()> kernel = request.kernel;
     r.kernel = &kernel;
     r.threads = request.block.x * request.block.y * request.block.z;
+    r.warps = (r.threads + 31) / 32;
+    r.grid_size = grid;
+    r.block_size = request.block;
     r.shared_bytes = request.shared_bytes;
     r.cooperative = request.cooperative;
     r.backwards = backwards;
     r.cluster = request.cluster;
-    r.blocks.resize(request.cooperative ? count : request.cluster);
-    /* Aligned as on the device. */
-    const size_t stride = (r.shared_bytes + GUARD_BYTES + 15) / 16 * 16;
-    std::vector<unsigned char> shared(r.blocks.size() * stride + 16);
-    unsigned char *first = shared.data() + (16 - reinterpret_cast<uintptr_t>(shared.data()) % 16) % 16;
-    for (size_t k = 0; k < r.blocks.size(); k++)
-        r.blocks[k].shared = first + k * stride;
-    pool.grow(r.blocks.size() * (size_t)r.threads * STACK_BYTES);
+    r.blocks.swap(kept_blocks);
+    const size_t together = request.cooperative ? count : request.cluster;
+    grow(&r, together);
     running = &r;
-    for (size_t done = 0; done < count && r.failure[0] == 0; done += r.blocks.size()) {
-        if (r.blocks.size() > count - done)
-            r.blocks.resize(count - done);
-        for (size_t k = 0; k < r.blocks.size(); k++) {
+    for (size_t done = 0; done < count && r.failure[0] == 0; done += r.count) {
+        r.count = std::min(together, count - done);
+        for (size_t k = 0; k < r.count; k++) {
             const size_t turn = done + k, b = backwards ? count - 1 - turn : turn;
-            const dim3 at((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y));
-            fill(&r.blocks[k], &r, at, grid, request.block, pool.base + k * r.threads * (size_t)STACK_BYTES);
+            fill(&r.blocks[k], &r,
+                 dim3((unsigned)(b % grid.x), (unsigned)(b / grid.x % grid.y), (unsigned)(b / grid.x / grid.y)));
         }
         schedule(&r);
         check_shared(&r);
     }
+    r.blocks.swap(kept_blocks);
     running = nullptr;
     here = nullptr;
     snprintf(out_failure, capacity, "%s", r.failure);
@@ -362,12 +445,12 @@ void barrier_grid()
         fail("a grid barrier in a launch that is not cooperative");
         leave(running->current);
     }
-    wait(&running->gate, running->threads * (unsigned)running->blocks.size());
+    wait(&running->gate, running->threads * (unsigned)running->count);
 }
 
 void barrier_cluster()
 {
-    wait(&running->gate, running->threads * (unsigned)running->blocks.size());
+    wait(&running->gate, running->threads * (unsigned)running->count);
 }
 
 void *map_shared(void *mine, int rank)
@@ -379,9 +462,9 @@ void *map_shared(void *mine, int rank)
         fail("no shared memory of a block of this cluster");
         leave(running->current);
     }
-    for (block &b : running->blocks)
-        if (b.fibers[0].where.block.x % running->cluster == (unsigned)rank)
-            return b.shared + offset;
+    for (size_t k = 0; k < running->count; k++)
+        if (running->blocks[k].at.x % running->cluster == (unsigned)rank)
+            return running->blocks[k].shared + offset;
     return mine; /* not reached: a cluster has every rank */
 }
 
@@ -499,15 +582,16 @@ void copy_wait(unsigned latest)
 
 void yield()
 {
-    running->current->spinning = true;
-    leave(running->current);
+    run *r = running;
+    r->at.spun = true;
+    go_on(r, &r->current->self, find_next(r));
 }
 
 /* Gives each lane of the meeting the value of the lane that it named, or gives all of them the votes. */
 static void deal(warp *w)
 {
     unsigned votes = 0;
-    for (unsigned l = 0; l < 32; l++)
+    for (unsigned l = 0; w->vote && l < 32; l++)
         votes |= (unsigned)(w->values[l] != 0) << l;
     for (unsigned l = 0; l < 32; l++)
         w->taken[l] = w->vote ? votes & w->mask : w->values[w->from[l]];
@@ -519,13 +603,12 @@ static void deal(warp *w)
 static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote, work_fn *work = nullptr)
 {
     fiber *f = running->current;
-    warp *w = &f->home->warps[f->index / 32];
+    warp *w = f->mates;
     const unsigned lane = f->index % 32, last = running->threads - f->index / 32 * 32;
     if (last < 32)
         mask &= (1u << last) - 1;
     if (w->came == 0) {
         w->mask = mask;
-        w->expected = (unsigned)__builtin_popcount(mask);
         w->vote = vote;
         w->work = work;
     }
@@ -548,8 +631,11 @@ static uint64_t meet(unsigned mask, uint64_t value, unsigned from, bool vote, wo
         if (work)
             work(w->goods, w->received);
         deal(w);
+        w->ready |= mask;
+    } else {
+        w->ready &= ~(1u << lane);
+        leave(f);
     }
-    wait(&w->gate, w->expected);
     return w->taken[lane];
 }
 
@@ -576,7 +662,7 @@ uint64_t exchange(unsigned mask, uint64_t mine, unsigned from)
 const void *work_together(const void *mine, size_t bytes, work_fn *work)
 {
     fiber *f = running->current;
-    warp *w = &f->home->warps[f->index / 32];
+    warp *w = f->mates;
     if (running->threads % 32 != 0)
         fail("tensor cores want whole warps");
     memcpy(w->goods[f->index % 32].bytes, mine, bytes);

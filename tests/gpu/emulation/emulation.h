@@ -44,9 +44,9 @@ struct place {
     dim3 thread, block, block_size, grid_size;
 };
 
-/* The place of the running thread. initial-exec, because kernels read it all the time: access takes no function
- * call. */
-extern thread_local place *here __attribute__((tls_model("initial-exec")));
+/* The place of the running thread. initial-exec and __thread, because kernels read it all the time: access takes no
+ * function call and no look at whether it is to be constructed. */
+extern __thread place *here __attribute__((tls_model("initial-exec")));
 
 void *shared_memory();
 void barrier_block();
