@@ -21,7 +21,7 @@ struct header {
     double unwritten; /* 0, which some algorithms rely on and others do not write */
 };
 
-/* Matrices of one layer and direction, in doubles. */
+/* Matrices of one layer and direction, in doubles; those that are read are factors, as `factor` below says. */
 struct layer {
     const double *w[4], *r[4], *bw[4], *br[4], *p;
     double *dw[4], *dr[4], *dbw[4], *dbr[4], *dp;
@@ -35,8 +35,10 @@ struct job {
     int gates, h, o; /* hidden, projection */
     size_t record;
     double *weights, *dweights; /* as many as fake_weight_elems */
+    double *factors;            /* of weights */
+    double *spare;              /* factors of one row */
     double *records;            /* [layers x directions, rows, record] */
-    double *x, *dx, *between;   /* input of a layer, its gradient, gradient of its output */
+    double *x, *dx, *between;   /* factors of the input of a layer, its gradient, gradient of its output */
     char *failure;
     size_t capacity;
 };
@@ -66,6 +68,13 @@ static double factor(const struct job *j, double value)
     if (j->rnn->type == CUDNN_DATA_FLOAT && j->rnn->math != CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION)
         return (double)gpu_bits_float(gpu_round_fraction(gpu_float_bits((float)value), 13));
     return fake_round(j->rnn->type == CUDNN_DATA_FLOAT ? CUDNN_DATA_HALF : j->rnn->type, value);
+}
+
+static const double *make_factors(const struct job *j, const double *values, size_t count, double *to)
+{
+    for (size_t k = 0; k < count; k++)
+        to[k] = factor(j, values[k]);
+    return to;
 }
 
 /* Stores values as the reserve space does: in 16 bits if the network has 16. */
@@ -119,8 +128,8 @@ static struct layer get_layer(const struct job *j, int pseudo)
     for (int g = 0; g < j->gates; g++) {
         const size_t w = fake_find_matrix(j->rnn, pseudo, g).at, r = fake_find_matrix(j->rnn, pseudo, j->gates + g).at;
         const size_t bw = fake_find_bias(j->rnn, pseudo, g).at, br = fake_find_bias(j->rnn, pseudo, j->gates + g).at;
-        l.w[g] = j->weights + w;
-        l.r[g] = j->weights + r;
+        l.w[g] = j->factors + w;
+        l.r[g] = j->factors + r;
         l.bw[g] = j->weights + bw;
         l.br[g] = j->weights + br;
         if (j->dweights != NULL) {
@@ -132,17 +141,18 @@ static struct layer get_layer(const struct job *j, int pseudo)
     }
     if (j->o < j->h) {
         const size_t p = fake_find_matrix(j->rnn, pseudo, 2 * j->gates).at;
-        l.p = j->weights + p;
+        l.p = j->factors + p;
         l.dp = j->dweights != NULL ? j->dweights + p : NULL;
     }
     return l;
 }
 
-static double dot(const struct job *j, const double *matrix, int row, int columns, const double *x)
+/* Of factors. */
+static double dot(const double *matrix, int row, int columns, const double *x)
 {
     double sum = 0;
     for (int k = 0; k < columns; k++)
-        sum += factor(j, matrix[(size_t)row * (size_t)columns + (size_t)k]) * factor(j, x[k]);
+        sum += matrix[(size_t)row * (size_t)columns + (size_t)k] * x[k];
     return sum;
 }
 
@@ -163,11 +173,12 @@ static void step(const struct job *j, const struct layer *l, const double *x, co
 {
     const int n = j->h;
     double *gate = gates_of(record), *extra = extra_of(j, record), *raw = raw_of(j, record), *out = out_of(j, record);
+    const double *state = make_factors(j, h, (size_t)j->o, j->spare);
     for (int u = 0; u < n; u++) {
         double a[4] = {0}, b[4] = {0}; /* of the input, of the state */
         for (int g = 0; g < j->gates; g++) {
-            a[g] = dot(j, l->w[g], u, l->input, x) + l->bw[g][u];
-            b[g] = dot(j, l->r[g], u, j->o, h) + l->br[g][u];
+            a[g] = dot(l->w[g], u, l->input, x) + l->bw[g][u];
+            b[g] = dot(l->r[g], u, j->o, state) + l->br[g][u];
         }
         if (j->rnn->mode == CUDNN_LSTM) { /* input, forget, new, output */
             const double i = sigmoid(a[0] + b[0]), f = sigmoid(a[1] + b[1]), g = tanh(a[2] + b[2]);
@@ -185,8 +196,9 @@ static void step(const struct job *j, const struct layer *l, const double *x, co
             raw[u] = gate[u] = j->rnn->mode == CUDNN_RNN_RELU ? fmax(s, 0) : tanh(s);
         }
     }
+    const double *projected = l->p != NULL ? make_factors(j, raw, (size_t)n, j->spare) : NULL;
     for (int u = 0; u < j->o; u++)
-        out[u] = l->p != NULL ? dot(j, l->p, u, n, raw) : raw[u];
+        out[u] = l->p != NULL ? dot(l->p, u, n, projected) : raw[u];
     keep(j, record, (int)j->record - j->o);
 }
 
@@ -239,12 +251,12 @@ static void join(const struct job *j, int layer, double *to)
 
 static void load_input(const struct job *j, int layer)
 {
-    if (layer > 0) {
+    const size_t count = j->rows * (size_t)fake_input_of(j->rnn, layer * j->rnn->directions);
+    if (layer > 0)
         join(j, layer - 1, j->x);
-        return;
-    }
-    for (size_t k = 0; k < j->rows * (size_t)j->rnn->input; k++)
+    for (size_t k = 0; layer == 0 && k < count; k++)
         j->x[k] = fake_load(j->rnn->type, j->run->x, k);
+    make_factors(j, j->x, count, j->x);
 }
 
 static int forward(const struct job *j, double *h, double *c)
@@ -275,10 +287,11 @@ static void step_back(const struct job *j, const struct layer *l, double *record
     const int n = j->h;
     double *gate = gates_of(record), *extra = extra_of(j, record);
     const double *dout = dout_of(j, record);
+    const double *douts = l->p != NULL ? make_factors(j, dout, (size_t)j->o, j->spare) : NULL;
     for (int u = 0; u < n; u++) {
         draw[u] = l->p == NULL ? dout[u] : 0;
         for (int k = 0; l->p != NULL && k < j->o; k++)
-            draw[u] += factor(j, l->p[(size_t)k * (size_t)n + (size_t)u]) * factor(j, dout[k]);
+            draw[u] += l->p[(size_t)k * (size_t)n + (size_t)u] * douts[k];
     }
     memset(dh, 0, (size_t)j->o * sizeof *dh);
     for (int u = 0; u < n; u++) {
@@ -308,9 +321,11 @@ static void step_back(const struct job *j, const struct layer *l, double *record
     keep(j, gate, j->gates * n);
     for (int g = 0; g < j->gates; g++) {
         const double *dsum = j->rnn->mode == CUDNN_GRU && g == 2 ? extra : gate + g * n;
-        for (int u = 0; u < n; u++)
+        for (int u = 0; u < n; u++) {
+            const double left = factor(j, dsum[u]);
             for (int k = 0; k < j->o; k++)
-                dh[k] += factor(j, dsum[u]) * factor(j, l->r[g][(size_t)u * (size_t)j->o + (size_t)k]);
+                dh[k] += left * l->r[g][(size_t)u * (size_t)j->o + (size_t)k];
+        }
     }
 }
 
@@ -343,10 +358,12 @@ static void run_sequence_back(const struct job *j, const struct layer *l, int ps
         states_before(j, pseudo, b, k, h, c);
         step_back(j, l, record, h, c, dh, dc, draw);
         for (int g = 0; g < j->gates; g++)
-            for (int u = 0; u < j->h; u++)
+            for (int u = 0; u < j->h; u++) {
+                const double left = factor(j, record[g * j->h + u]);
                 for (int i = 0; i < l->input; i++)
                     j->dx[row * (size_t)l->input + (size_t)i] +=
-                        factor(j, record[g * j->h + u]) * factor(j, l->w[g][(size_t)u * (size_t)l->input + (size_t)i]);
+                        left * l->w[g][(size_t)u * (size_t)l->input + (size_t)i];
+            }
     }
     write_state(j, j->run->dhx, pseudo, b, j->o, dh);
     write_state(j, j->run->dcx, pseudo, b, j->h, dc);
@@ -378,20 +395,25 @@ static int backward_data(const struct job *j, double *scratch)
 static void add_step(const struct job *j, const struct layer *l, double *record, const double *x, const double *h)
 {
     const double *raw = raw_of(j, record), *dout = dout_of(j, record);
+    const double *state = make_factors(j, h, (size_t)j->o, j->spare);
     for (int g = 0; g < j->gates; g++)
         for (int u = 0; u < j->h; u++) {
             const double dsum = record[g * j->h + u];
             const double dstate = j->rnn->mode == CUDNN_GRU && g == 2 ? extra_of(j, record)[u] : dsum;
             l->dbw[g][u] += dsum;
             l->dbr[g][u] += dstate;
+            const double of_input = factor(j, dsum), of_state = factor(j, dstate);
             for (int k = 0; k < l->input; k++)
-                l->dw[g][(size_t)u * (size_t)l->input + (size_t)k] += factor(j, dsum) * factor(j, x[k]);
+                l->dw[g][(size_t)u * (size_t)l->input + (size_t)k] += of_input * x[k];
             for (int k = 0; k < j->o; k++)
-                l->dr[g][(size_t)u * (size_t)j->o + (size_t)k] += factor(j, dstate) * factor(j, h[k]);
+                l->dr[g][(size_t)u * (size_t)j->o + (size_t)k] += of_state * state[k];
         }
-    for (int u = 0; l->dp != NULL && u < j->o; u++)
+    const double *raws = l->dp != NULL ? make_factors(j, raw, (size_t)j->h, j->spare) : NULL;
+    for (int u = 0; l->dp != NULL && u < j->o; u++) {
+        const double left = factor(j, dout[u]);
         for (int k = 0; k < j->h; k++)
-            l->dp[(size_t)u * (size_t)j->h + (size_t)k] += factor(j, dout[u]) * factor(j, raw[k]);
+            l->dp[(size_t)u * (size_t)j->h + (size_t)k] += left * raws[k];
+    }
 }
 
 static int backward_weights(const struct job *j, double *h, double *c)
@@ -409,7 +431,8 @@ static int backward_weights(const struct job *j, double *h, double *c)
                 }
         }
     }
-    for (size_t k = 0; k < fake_weight_elems(j->rnn); k++)
+    const size_t weights = fake_weight_elems(j->rnn);
+    for (size_t k = 0; k < weights; k++)
         fake_store(j->rnn->type, j->run->dweights, k, fake_load(j->rnn->type, j->run->dweights, k) + j->dweights[k]);
     return 0;
 }
@@ -492,15 +515,18 @@ static int prepare(struct job *j)
     const int widest = j->rnn->input > j->rnn->directions * j->o ? j->rnn->input : j->rnn->directions * j->o;
     j->weights = calloc(weights, sizeof *j->weights);
     j->dweights = calloc(weights, sizeof *j->dweights);
+    j->factors = calloc(weights, sizeof *j->factors);
+    j->spare = calloc((size_t)(j->h > j->o ? j->h : j->o), sizeof *j->spare);
     j->x = calloc(j->rows * (size_t)widest, sizeof *j->x);
     j->dx = calloc(j->rows * (size_t)widest, sizeof *j->dx);
     j->between = calloc(j->rows * (size_t)widest, sizeof *j->between);
     j->records = r->training ? (double *)(void *)((unsigned char *)r->reserve + FAKE_HEADER_BYTES)
                              : calloc(pseudos * j->rows * j->record, sizeof *j->records);
-    if (!j->weights || !j->dweights || !j->x || !j->dx || !j->between || !j->records)
+    if (!j->weights || !j->dweights || !j->factors || !j->spare || !j->x || !j->dx || !j->between || !j->records)
         return fail(j, "no memory");
     for (size_t k = 0; r->weights != NULL && k < weights; k++)
         j->weights[k] = fake_load(j->rnn->type, r->weights, k);
+    make_factors(j, j->weights, weights, j->factors);
     return gaps_are_zero(j) ? 0 : fail(j, "the weight space is not zero between its matrices");
 }
 
@@ -541,6 +567,8 @@ int fake_run_work(void *context, char *failure, size_t capacity)
     const int failed = compute(&j);
     free(j.weights);
     free(j.dweights);
+    free(j.factors);
+    free(j.spare);
     free(j.x);
     free(j.dx);
     free(j.between);
