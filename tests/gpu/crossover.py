@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 
-from sizes import POLICY, shrink
+from sizes import POLICY, REHEARSAL
 
 BATCHES = (1, 4, 16, 64, 256, 1024)
 
@@ -31,7 +31,7 @@ def ask(command, seconds):
 
 def find_crossover(program, model, seconds):
     end = time.monotonic() + seconds
-    found = ask([program, 'bench', model, '--batch', ','.join(map(str, BATCHES)), '--seconds', str(shrink(seconds / 4)), '--json'],
+    found = ask([program, 'bench', model, '--batch', ','.join(map(str, BATCHES)), '--seconds', str(0.5 if REHEARSAL else seconds / 4), '--json'],
                 seconds)
     for batch in BATCHES if 'rows' in found else ():
         plan = ask([program, 'plan', model, '--json', '--set', f'data.batch_size={batch}',

@@ -32,6 +32,7 @@ PRODUCTS = [('f32', 1120, 256, 1024), ('f32', 1120, 650, 2600), ('f32', 35840, 6
             ('f32-bf16', 4480, 1024, 4096)]
 PRODUCT_SECONDS = 5  # kept for each
 REHEARSED = 4  # layers with --rehearse
+BENCH_SECONDS = '0.01' if REHEARSAL else '0.3'  # of a variant
 
 
 def get_slopes(short, long):
@@ -59,7 +60,7 @@ def time_layer(program, plugin, layer, end):
 
 
 def bench(program, plugin, case, end):
-    return crossover.ask([program, 'conformance', plugin, '--bench', '--seconds', '0.3', '--json', '--case', case],
+    return crossover.ask([program, 'conformance', plugin, '--bench', '--seconds', BENCH_SECONDS, '--json', '--case', case],
                          end - time.monotonic())
 
 
