@@ -335,6 +335,13 @@ class Keras(unittest.TestCase):
         self.check(recurrent('LSTM', 'a', 3, 4, go_backwards=True), dense('out', 4, 2))
         self.check(recurrent('LSTM', 'a', 3, 4, activation='relu'), dense('out', 4, 2, bias=False))
 
+    def test_weights_of_other_precisions(self):
+        for dtype in ('float16', 'float64'):
+            layers = recurrent('GRU', 'a', 3, 4), dense('out', 4, 2)
+            for weight in (weight for layer in layers for weight in layer.weights):
+                weight.values = weight.values.astype('float16').astype(dtype)
+            self.check(*layers)
+
     def test_both_directions(self):
         for merge in ('concat', 'sum', 'mul', 'ave'):
             self.check(bidirectional('both', 3, 2, merge, return_sequences=merge != 'sum'))
