@@ -231,6 +231,11 @@ static void bits_of_all_ranks_are_compared(void **state)
         snprintf(expected, sizeof expected, "ranks %d and %d have other bits of the same sum", to, from);
         check_detail(&ranks[to], expected);
     }
+    threads.only_last = true; /* of the sums */
+    offend(SEQLSTM_COLLECTIVE_ALL_REDUCE, 0, 1, 2, 0);
+    run_ranks(sl_trial_rounding, THREAD_RANKS, ranks);
+    threads.only_last = false;
+    check_detail(&ranks[2], "ranks 2 and 0 have other bits of the same sum");
 }
 
 /* ---- one rank, whose plugin answers as told ---------------------------------------------------------------------- */
