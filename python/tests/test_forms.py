@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """Forms of inputs and results for models of token ids, of rows and of each step, and what the library is asked for."""
+import io
 import pathlib
 import pickle
 import types
@@ -297,6 +298,13 @@ class Kept(unittest.TestCase):
         self.assertEqual(settings, {'type': 'lines', 'file': 'memory:test', 'label': 'first', 'delimiter': '\t'})
         self.assertEqual(files, {'test': b'1\tgood\nno\tbad one\n'})
         self.assertEqual(encode_split('test', ['good']), ({'type': 'lines', 'file': 'memory:test'}, {'test': b'good\n'}))
+        parts = [np.arange(3.0), np.array([5.0])]
+        for targets, expected in ((parts, [[0, 1, 2], [5, 0, 0]]), ([7, 8], [7, 8])):  # of each step; of each sequence
+            settings, files = encode_split('train', (parts, targets))
+            self.assertEqual({key: settings[key] for key in settings if key != 'type'},
+                             {key: f'memory:train.{key}' for key in ('x', 'y', 'lengths')})
+            self.assertEqual([np.load(io.BytesIO(files[f'train.{key}'])).tolist() for key in ('x', 'y', 'lengths')],
+                             [[[0, 1, 2], [5, 0, 0]], expected, [3, 1]])
         for columns in ({'source': ['a'], 'b': [1], 'target': ['c']}, {'target': ['c'], 'b': [1]}, {'b': [1], 'source': ['a']}):
             settings, files = encode_split('train', columns)
             self.assertEqual(settings, {'type': 'csv', 'file': 'memory:train',

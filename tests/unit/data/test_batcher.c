@@ -351,6 +351,26 @@ static void test_seek_is_replay(void **state)
     }
 }
 
+/* A batch has room for the longest sequence, or for a part of it where `bptt` is less, also by one step. */
+static void test_segments_about_the_longest(void **state)
+{
+    (void)state;
+    int64_t longest = 0;
+    struct data_open o = open_lines("pool: 3");
+    for (int64_t r = 0; r < RECORDS; r++)
+        longest = sl_dataset_get_length(o.train, r) > longest ? sl_dataset_get_length(o.train, r) : longest;
+    data_close(&o);
+    for (int64_t bptt = longest - 1; bptt <= longest + 1; bptt++) {
+        char batching[40];
+        snprintf(batching, sizeof batching, "pool: 3, bptt: %d", (int)bptt);
+        o = open_lines(batching);
+        struct sl_batcher *batcher = data_batcher(o.train, SL_BATCHING_TRAIN, 3, 0, 0);
+        assert_int_equal(sl_batcher_envelope(batcher).steps, bptt < longest ? bptt : longest);
+        sl_batcher_close(batcher);
+        data_close(&o);
+    }
+}
+
 /* bptt: segments of one batch have the same sequences; together they hold each step once, in order. */
 static void test_segments(void **state)
 {
@@ -520,6 +540,7 @@ int main(void)
         cmocka_unit_test(test_edges),
         cmocka_unit_test(test_seek_is_replay),
         cmocka_unit_test(test_segments),
+        cmocka_unit_test(test_segments_about_the_longest),
         cmocka_unit_test(test_targets_of_segments),
         cmocka_unit_test(test_streams),
         cmocka_unit_test(test_prediction_keeps_the_order),

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/system/file_writer.h"
+#include "model/doc_limits.h"
 
 #define BASE                                                                                                           \
     "seqlstm: 1\n"                                                                                                     \
@@ -271,6 +272,18 @@ static void test_overlays(void **state)
     l = load_files("absent.yaml", NULL, 0);
     assert_int_equal(l.status, SEQLSTM_NOT_FOUND);
     unload(&l);
+
+    for (size_t more = 0; more < 2; more++) { /* as large as a model file may be, and by one byte larger */
+        char *large = calloc(1, SL_DOC_MAX_BYTES + 2);
+        assert_non_null(large);
+        memset(large, '#', SL_DOC_MAX_BYTES + more);
+        put("large.yaml", large);
+        free(large);
+        l = load_files("large.yaml", NULL, 0);
+        assert_int_equal(l.status, SEQLSTM_INVALID_CONFIG);
+        assert_true((strstr(sl_buf_text(&l.text), "the file is empty") != NULL) == (more == 0));
+        unload(&l);
+    }
 }
 
 /* Paths are relative to the file that says them. */
