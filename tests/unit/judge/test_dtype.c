@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -74,11 +75,38 @@ static void eps_is_the_largest_error(void **state)
     assert_true(fabs(sl_dtype_eps(SEQLSTM_DTYPE_INT8) * 127 - 1) < 0.01);
 }
 
+/* The limits of each dtype, beside each other, come back. */
+static void others_come_back(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t dtype;
+        double values[4];
+        size_t bytes;
+    } rows[] = {{SEQLSTM_DTYPE_INT8, {-128, -1, 0, 127}, 1},
+                {SEQLSTM_DTYPE_UINT8, {0, 127, 128, 255}, 1},
+                {SEQLSTM_DTYPE_INT32, {INT32_MIN, -1, 65536, INT32_MAX}, 4},
+                {SEQLSTM_DTYPE_FLOAT32, {-0x1.FFFFFEp127, 0x1p-149, -0.5, 0x1.FFFFFEp127}, 4},
+                {SEQLSTM_DTYPE_FLOAT64, {-0x1.FFFFFFFFFFFFFp1023, 0x1p-1074, -0.1, 0x1.FFFFFFFFFFFFFp1023}, 8}};
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        unsigned char bytes[5 * sizeof(double)];
+        double back[5] = {0, 0, 0, 0, 42};
+        memset(bytes, 0xA5, sizeof bytes);
+        sl_dtype_store(rows[k].dtype, bytes, rows[k].values, 4);
+        sl_dtype_load(rows[k].dtype, bytes, back, 4);
+        for (int i = 0; i < 4; i++)
+            if (back[i] != rows[k].values[i])
+                fail_msg("dtype %u: %.17g became %.17g", rows[k].dtype, rows[k].values[i], back[i]);
+        assert_true(back[4] == 42 && bytes[4 * rows[k].bytes] == 0xA5);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_number_of_16_bits_comes_back),
         cmocka_unit_test(eps_is_the_largest_error),
+        cmocka_unit_test(others_come_back),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
