@@ -346,11 +346,15 @@ static void spoil_output(struct seqlstm_queue *queue, const struct seqlstm_forwa
 #ifdef FAULT_UNSET_ROW
     memset(y + (bind.rows - 1) * features, 0xFF, 4);
 #endif
-#ifdef FAULT_SHARED
+#if defined(FAULT_SHARED) || defined(FAULT_SHARED_BY_MORE)
     static pthread_t first; /* what the first thread may do, others may not: two queues share something */
     static bool known;
     first = known ? first : pthread_self();
     known = true;
+#ifdef FAULT_SHARED_BY_MORE
+    if (queue->members == 1) /* only the second queue has other results */
+        first = pthread_self();
+#endif
     if (!pthread_equal(first, pthread_self()))
         y[0] += 0.01f;
 #endif
@@ -506,9 +510,16 @@ static seqlstm_status faulty_backward(struct seqlstm_binding *binding, struct se
         args->parts == SEQLSTM_BIT_BACKWARD_INPUTS)
         memset(args->grads[SEQLSTM_SLOT_RECURRENT_X], 0, 4);
 #endif
+#ifdef FAULT_THREADS_BACKWARD
+    if (queue->members == 3)
+        *slot(args->grads, SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_X)) += 0.01f;
+#endif
     return rc;
 }
 
+#ifdef FAULT_INPUT_SLOPE
+#define FAULT_SLOPE 1
+#endif
 #ifdef FAULT_SLIGHT_SLOPE
 #define FAULT_SLOPE  1
 #define TOO_LARGE_BY 3e-6
@@ -523,14 +534,20 @@ static struct seqlstm_float64 float64;
 static seqlstm_status (*float64_backward)(struct seqlstm_binding *, struct seqlstm_queue *,
                                           const struct seqlstm_backward *, struct seqlstm_error *);
 
-/* The gradient of W_h is too large by this share, in float64. */
+/* The gradient of W_h, or of x, is too large by this share, in float64. */
 static seqlstm_status steeper_backward(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
                                        const struct seqlstm_backward *args, struct seqlstm_error *err)
 {
     seqlstm_status rc = float64_backward(binding, queue, args, err);
-    double *dw = args->grads[SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)];
-    for (int64_t i = 0; i < desc.recurrent.hidden * desc.recurrent.hidden; i++)
-        dw[i] *= 1 + TOO_LARGE_BY;
+#ifdef FAULT_INPUT_SLOPE
+    double *gradient = args->grads[SEQLSTM_SLOT_RECURRENT_X];
+    const int64_t elems = bind.rows * desc.recurrent.input;
+#else
+    double *gradient = args->grads[SEQLSTM_SLOT_RECURRENT_PARAM(desc.recurrent.layers, 0, SEQLSTM_PARAM_W_H)];
+    const int64_t elems = desc.recurrent.hidden * desc.recurrent.hidden;
+#endif
+    for (int64_t i = 0; i < elems; i++)
+        gradient[i] *= 1 + TOO_LARGE_BY;
     return rc;
 }
 

@@ -305,9 +305,10 @@ static void losses(void **state)
                                                                 .label_smoothing = smoothing,
                                                                 .delta = delta}};
                 struct rh rh;
-                rh_open_rows(&rh, &d, 4, 4, kind);
+                rh_open_rows(&rh, &d, 5, 5, kind);
                 if (classes)
-                    memcpy(rh.values[SEQLSTM_SLOT_LOSS_TARGET], (const int32_t[4]){2, 0, -1, 1}, 4 * sizeof(int32_t));
+                    memcpy(rh.values[SEQLSTM_SLOT_LOSS_TARGET], (const int32_t[5]){-1, 2, 0, -1, 1},
+                           5 * sizeof(int32_t));
                 rh_check_gradients(&rh, "loss", tolerance);
                 rh_check_float32(&rh, "loss");
                 rh_close(&rh);
