@@ -239,9 +239,12 @@ static seqlstm_status check_axis(const struct seqlstm_axis *a, int64_t sequences
                          (long long)rows);
         rows += alive;
     }
-    if (a->rows != rows || a->row_offsets[a->steps] != rows)
+    if (a->rows != rows)
         SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the %s has %lld rows, expected %lld", name, (long long)a->rows,
                      (long long)rows);
+    if (a->row_offsets[a->steps] != rows)
+        SEQLSTM_FAIL(err, SEQLSTM_INTERNAL, "the %s ends at row %lld, expected %lld", name,
+                     (long long)a->row_offsets[a->steps], (long long)rows);
     return SEQLSTM_OK;
 }
 

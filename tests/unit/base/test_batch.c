@@ -267,6 +267,10 @@ static void damage_is_told(void **state)
     assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
     assert_string_equal(err.message, "step 2 of the axis has 1 rows from 3, expected 1 from 4");
     ((int64_t *)(uintptr_t)batch->axis.row_offsets)[2] = 4;
+    ((int64_t *)(uintptr_t)batch->axis.row_offsets)[3] = 6;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the axis ends at row 6, expected 5");
+    ((int64_t *)(uintptr_t)batch->axis.row_offsets)[3] = 5;
     batch->source.sequences = 2;
     assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
     assert_string_equal(err.message, "the source has 2 sequences, the batch 3");
