@@ -235,6 +235,13 @@ static void a_loop_runs_where_it_is_cheapest(void **state)
     expect_settled(&w, 1 << FAKE_B);
     set_costs(&w, (double[]){0, 0, 0}); /* they are not known: one domain all the same */
     expect_settled(&w, 1 << REFERENCE);
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    set_costs(&w, (double[]){5, 3, 4});
+    w.candidates[last][FAKE_B].backend = w.candidates[last][FAKE_A].backend; /* a second way there, which is dearer */
+    w.candidates[last][FAKE_B].cost.forward_ns = 1e9;
+    ok(sl_subgraphs_settle_loop(&w.subgraphs, &err), &err);
+    assert_int_equal(count_left(&w, w.graph->loop.first), 1 << FAKE_A);
+    assert_int_equal(count_left(&w, last), 1 << FAKE_A | 1 << FAKE_B);
     close_world(&w);
 }
 

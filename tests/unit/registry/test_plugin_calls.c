@@ -5,6 +5,7 @@
 #include "plain_backend.h"
 
 #include "registry/plugin.h"
+#include "registry/watch/plugin_text.h"
 
 static struct {
     seqlstm_status status;
@@ -125,11 +126,102 @@ static void sizes_have_limits(void **state)
     expect_sizes(message);
 }
 
+/* ---- texts ------------------------------------------------------------------------------------------------------- */
+
+static seqlstm_status say(struct seqlstm_error *err)
+{
+    return seqlstm_error_set(err, SEQLSTM_NO_MEMORY, "p.c", 1, "a\x1b[31m\nb");
+}
+
+static seqlstm_status open_badly(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                 uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                 struct seqlstm_error *err)
+{
+    (void)host, (void)settings, (void)setting_count, (void)out_instance;
+    return say(err);
+}
+
+static seqlstm_status count_badly(struct seqlstm_instance *instance, uint32_t *out_count, struct seqlstm_error *err)
+{
+    (void)instance, (void)out_count;
+    return say(err);
+}
+
+static seqlstm_status describe_badly(struct seqlstm_instance *instance, uint32_t device,
+                                     struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    (void)instance, (void)device, (void)info;
+    return say(err);
+}
+
+static seqlstm_status answer_badly(const char *device_class, const struct seqlstm_desc *desc,
+                                   struct seqlstm_answer *out_answer, struct seqlstm_error *err)
+{
+    (void)device_class, (void)desc, (void)out_answer;
+    return say(err);
+}
+
+static seqlstm_status size_badly(const struct seqlstm_op *op, struct seqlstm_sizes *sizes, struct seqlstm_error *err)
+{
+    (void)op, (void)sizes;
+    return say(err);
+}
+
+static seqlstm_status forward_badly(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                    const struct seqlstm_forward *args, struct seqlstm_error *err)
+{
+    (void)binding, (void)queue, (void)args;
+    return say(err);
+}
+
+static seqlstm_status backward_badly(struct seqlstm_binding *binding, struct seqlstm_queue *queue,
+                                     const struct seqlstm_backward *args, struct seqlstm_error *err)
+{
+    (void)binding, (void)queue, (void)args;
+    return say(err);
+}
+
+/* Whichever function fails: what it says is fit for a terminal, and its status is kept. */
+static void texts_are_fit_for_a_terminal(void **state)
+{
+    (void)state;
+    char clean[64] = "a\x1b[31m\nb";
+    sl_plugin_text_clean(clean, sizeof clean);
+    assert_string_not_equal(clean, "a\x1b[31m\nb");
+    reset();
+    plain.table.open = open_badly;
+    plain.table.device_count = count_badly;
+    plain.table.device_info = describe_badly;
+    plain.table.supports = answer_badly;
+    plain.table.op_sizes = size_badly;
+    plain.table.forward = forward_badly;
+    plain.table.backward = backward_badly;
+    for (int k = 0; k < 8; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_instance *instance = NULL;
+        struct seqlstm_device_info info = {.struct_size = sizeof info};
+        struct seqlstm_sizes sizes = {.struct_size = sizeof sizes};
+        uint32_t count = 0;
+        const seqlstm_status got = k == 0   ? sl_plugin_open(&plain.table, NULL, NULL, 0, &instance, &err)
+                                   : k == 1 ? sl_plugin_count_devices(&plain.table, NULL, &count, &err)
+                                   : k == 2 ? sl_plugin_describe_device(&plain.table, NULL, 0, &info, &err)
+                                   : k == 3 ? sl_plugin_supports(&plain.table, "cpu", NULL, NULL, &err)
+                                   : k == 4 ? sl_plugin_get_sizes(&plain.table, NULL, &sizes, &err)
+                                   : k == 5 ? sl_plugin_forward(&plain.table, NULL, NULL, NULL, &err)
+                                   : k == 6 ? sl_plugin_forward_again(&plain.table, NULL, NULL, NULL, &err)
+                                            : sl_plugin_backward(&plain.table, NULL, NULL, NULL, &err);
+        assert_int_equal(got, SEQLSTM_NO_MEMORY);
+        if (strcmp(err.message, clean) != 0)
+            fail_msg("function %d: `%s`", k, err.message);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(results_come_with_ok),
         cmocka_unit_test(sizes_have_limits),
+        cmocka_unit_test(texts_are_fit_for_a_terminal),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
 }
