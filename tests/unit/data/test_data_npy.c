@@ -253,6 +253,11 @@ static void test_wrong_values_and_shapes(void **state)
     data_expect_failure(NPY(", y: y.npy, lengths: n.npy"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA,
                         "n.npy: element 1 is 3, expected a length from 0 to 2");
     data_expect_failure(NPY(""), MODEL_REGRESS, MSE, SEQLSTM_INVALID_CONFIG, "nothing to learn: say `y`");
+    write_npy("y.npy", "<i4", "2, 2", (int32_t[]){0, 1, 1, 0}, 16);
+    data_expect_failure(NPY(", y: y.npy"),
+                        "[{type: lstm, units: 3, return_sequences: true}, {type: output, activation: softmax}]",
+                        "task: language_model", SEQLSTM_INVALID_CONFIG,
+                        "x.npy: a language model needs tokens, but the data holds values");
     write_npy("x.npy", "<f4", "0, 2, 2", x, 0);
     data_expect_failure(NPY(", y: y.npy"), MODEL_REGRESS, MSE, SEQLSTM_CORRUPT_DATA, "the array is empty");
 }

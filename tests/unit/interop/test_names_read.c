@@ -29,8 +29,9 @@ enum { ENTRIES_MOST = 40 };
         begin "bias" end, "1"                                                                                          \
     }
 
-/* A file with these tensors, whose value i is 0.5 i; those with an `i` before their shape are integers. */
-static struct sl_safetensors *write_file(const char *const (*tensors)[2])
+/* A file with these tensors, whose value i is 0.5 (i + `shift` for each tensor before it); those with an `i` before
+ * their shape are integers. */
+static struct sl_safetensors *write_shifted(const char *const (*tensors)[2], int shift)
 {
     struct sl_safetensors_entry entries[ENTRIES_MOST] = {0};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
@@ -42,7 +43,7 @@ static struct sl_safetensors *write_file(const char *const (*tensors)[2])
         values[i] = 0.5f * (float)i;
     for (; tensors[count][0]; count++) {
         struct sl_safetensors_entry *entry = &entries[count];
-        *entry = (struct sl_safetensors_entry){.name = tensors[count][0], .dtype = SL_SAFETENSORS_F32, .data = values};
+        *entry = (struct sl_safetensors_entry){.name = tensors[count][0], .data = values + shift * count};
         const bool is_integer = tensors[count][1][0] == 'i';
         entry->dtype = is_integer ? SL_SAFETENSORS_I64 : SL_SAFETENSORS_F32;
         for (const char *at = tensors[count][1] + is_integer; at; at = strchr(at, ',') ? strchr(at, ',') + 1 : NULL)
@@ -52,6 +53,11 @@ static struct sl_safetensors *write_file(const char *const (*tensors)[2])
     ok(sl_safetensors_write(path, &(struct sl_safetensors_content){entries, count, NULL, 0, false}, &err), &err);
     ok(sl_safetensors_open(path, &file, &err), &err);
     return file;
+}
+
+static struct sl_safetensors *write_file(const char *const (*tensors)[2])
+{
+    return write_shifted(tensors, 0);
 }
 
 /* What an import says: its notes, or its message. */
@@ -259,6 +265,54 @@ static void numbered_cells_of_levels(void **state)
     }
 }
 
+/* Each direction of a layer of Keras has its own tensors; those of a wrapper may come in either order. */
+static void directions_of_keras(void **state)
+{
+    (void)state;
+#define DIRECTION(begin)                                                                                               \
+    {"r/" begin "/kernel", "2,12"}, {"r/" begin "/recurrent_kernel", "3,12"},                                          \
+    {                                                                                                                  \
+        "r/" begin "/bias", "12"                                                                                       \
+    }
+    static const struct {
+        const char *const tensors[9][2];
+        int forward; /* the tensor that is the kernel of this direction; -1: it is refused */
+    } rows[] = {
+        {{DIRECTION("forward_lstm/lstm_cell"),
+          DIRECTION("backward_lstm/lstm_cell_1"),
+          {"d/kernel", "6,1"},
+          {"d/bias", "1"}},
+         0},
+        {{DIRECTION("backward_r/lstm_cell"), DIRECTION("forward_r/lstm_cell"), {"d/kernel", "6,1"}, {"d/bias", "1"}},
+         3},
+        {{DIRECTION("backward_r/lstm_cell"), DIRECTION("lstm_cell"), {"d/kernel", "6,1"}, {"d/bias", "1"}}, -1},
+    };
+    open_world("{type: lstm, name: r, units: 3, direction: bidirectional}, {type: dense, name: d, units: from_target}",
+               false);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_buf notes = {0};
+        struct sl_safetensors *file = write_shifted(rows[k].tensors, 10);
+        const seqlstm_status status =
+            sl_names_import(w.graph, SL_CONVENTION_KERAS, file, NULL, 0, w.places, &notes, &err);
+        if (rows[k].forward < 0) {
+            assert_int_equal(status, SEQLSTM_CORRUPT_DATA);
+            assert_non_null(strstr(err.message, "the file holds no `r/forward_lstm/lstm_cell/kernel` for layer `r`"));
+        } else {
+            ok(status, &err);
+            assert_string_equal(sl_buf_text(&notes), "");
+            const int backward = 3 - rows[k].forward;
+            assert_true(w.values[find_param("r.l0.forward.w_x")][0] == 5.0f * (float)rows[k].forward);
+            assert_true(w.values[find_param("r.l0.backward.w_x")][0] == 5.0f * (float)backward);
+            assert_true(w.values[find_param("r.l0.forward.bias")][0] == 5.0f * (float)(rows[k].forward + 2));
+            assert_true(w.values[find_param("r.l0.backward.bias")][0] == 5.0f * (float)(backward + 2));
+        }
+        sl_safetensors_close(file);
+        sl_buf_deinit(&notes);
+    }
+    close_world();
+}
+
 /* Of several names that are given, each layer has its own, and a layer that the model lacks is told by its name. */
 static void several_names_are_given(void **state)
 {
@@ -305,9 +359,8 @@ static void biases_of_a_gru(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(names_of_files),
-        cmocka_unit_test(numbered_cells_of_levels),
-        cmocka_unit_test(several_names_are_given),
+        cmocka_unit_test(names_of_files),      cmocka_unit_test(numbered_cells_of_levels),
+        cmocka_unit_test(directions_of_keras), cmocka_unit_test(several_names_are_given),
         cmocka_unit_test(biases_of_a_gru),
     };
     return cmocka_run_group_tests(tests, scratch_make, scratch_remove);
