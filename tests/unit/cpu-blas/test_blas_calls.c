@@ -126,6 +126,48 @@ static void operations_without_backward_say_so(void **state)
     expect_no_backward(f, &top_k.head, &rows, "this operation has no backward");
 }
 
+/* The first one that is not there; inference has no reserve. */
+static void buffers_that_are_missing_are_named(void **state)
+{
+    struct blas_fixture *f = *state;
+    static const uint32_t modes[] = {SEQLSTM_MODE_INFERENCE, SEQLSTM_MODE_TRAINING};
+    struct fixture_axis a;
+    char bytes[8], message[80];
+    fixture_axis(&a, 4, lengths);
+    const struct seqlstm_bind bind = {.struct_size = sizeof bind, .rows = 15, .rows_in = 15, .axis = &a.axis, .t1 = 5};
+    for (int training = 0; training < 2; training++) {
+        const struct seqlstm_recurrent_desc lstm = lstm_of(modes[training]);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op = NULL;
+        struct seqlstm_binding *binding = NULL;
+        assert_int_equal(f->table->op_create(f->instance, 0, &lstm.head, NULL, &op, &err), SEQLSTM_OK);
+        assert_int_equal(f->table->op_bind(op, &f->alone.queue, &bind, &binding, &err), SEQLSTM_OK);
+        for (int missing = 1; missing < (training ? 8 : 4); missing++) {
+            void *packed = missing & 1 ? NULL : bytes, *workspace = missing & 2 ? NULL : bytes;
+            void *reserve = missing & 4 || !training ? NULL : bytes;
+            const struct seqlstm_forward forward = {
+                .struct_size = sizeof forward, .packed = packed, .workspace = workspace, .reserve = reserve};
+            const struct seqlstm_backward backward = {
+                .struct_size = sizeof backward, .packed = packed, .workspace = workspace, .reserve = reserve};
+            snprintf(message, sizeof message, "%s is NULL, a buffer of op_sizes was expected",
+                     packed == NULL      ? "packed"
+                     : workspace == NULL ? "workspace"
+                                         : "reserve");
+            assert_int_equal(f->table->forward(binding, &f->alone.queue, &forward, &err), SEQLSTM_INVALID_ARGUMENT);
+            assert_string_equal(err.message, message);
+            if (!training)
+                continue;
+            err.message[0] = '\0';
+            assert_int_equal(f->table->backward(binding, &f->alone.queue, &backward, &err), SEQLSTM_INVALID_ARGUMENT);
+            assert_string_equal(err.message, message);
+        }
+        assert_int_equal(f->table->weights_pack(op, &f->alone.queue, NULL, NULL, NULL, &err), SEQLSTM_INVALID_ARGUMENT);
+        assert_string_equal(err.message, "packed is NULL, a buffer of op_sizes was expected");
+        f->table->binding_destroy(binding);
+        f->table->op_destroy(op);
+    }
+}
+
 /* Whatever the caller had there. */
 static void sizes_are_said_as_a_whole(void **state)
 {
@@ -214,6 +256,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_has_no_memory_is_named_and_given_back),
         cmocka_unit_test(operations_without_backward_say_so),
+        cmocka_unit_test(buffers_that_are_missing_are_named),
         cmocka_unit_test(sizes_are_said_as_a_whole),
         cmocka_unit_test(fewer_members_need_less),
         cmocka_unit_test(a_binding_gets_other_rows),
