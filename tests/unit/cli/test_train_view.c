@@ -168,6 +168,36 @@ static void add_run(struct sl_buf *out, const char *title, enum cli_progress pro
     cli_train_view_destroy(view);
 }
 
+/* The lowest loss may be 0, also the first one; a loss that is not lower leaves its epoch. */
+static void test_best_of_zero(void **state)
+{
+    struct cli_context cli = make_context(CLI_PROGRESS_LINES, 0);
+    struct sl_train_report report = make_report();
+    struct sl_buf out = {0};
+    static const double losses[] = {0, 0.5, 0};
+    (void)state;
+    now_ns = 1000;
+    struct cli_train_view *view = cli_train_view_create(&cli);
+    const struct sl_train_observer train = cli_train_view_observer(view).train;
+    capture_begin();
+    for (int v = 0; v < 3; v++) {
+        const struct sl_metric_values values = make_values(losses[v], NULL, 0);
+        report.progress.epochs = v + 1;
+        report.values = &values;
+        train.on_validation(view, &report);
+        now_ns += 10000 * ms;
+        train.on_step(view, &report);
+    }
+    capture_end(&out);
+    cli_train_view_destroy(view);
+    const char *at = sl_buf_text(&out);
+    for (int v = 0; v < 3; v++) {
+        at = strstr(at, v == 1 ? "  valid 0.5  best 0 (epoch 1)" : "  valid 0  best 0 (epoch 1)");
+        assert_non_null(at++);
+    }
+    sl_buf_deinit(&out);
+}
+
 /* Of a thousand epochs, two in a millisecond, twenty have a line, then two in a second; and the last one. A validation
  * has one where its epoch has. */
 static void test_many_epochs(void **state)
@@ -316,6 +346,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_what_is_shown),
         cmocka_unit_test(test_many_epochs),
+        cmocka_unit_test(test_best_of_zero),
         cmocka_unit_test(test_many_validations),
         cmocka_unit_test(test_steps_in_between_are_not_shown),
     };
