@@ -244,6 +244,9 @@ static void ranks_meet_through_what_fits(void **state)
         {MODEL("data: 4", "device: cpu\n"), "seqlstm", NULL, 4, 4, SEQLSTM_OK, 0, "comm-shm ", ""},
         {MODEL("data: 4", ""), "Kubernetes", NULL, 0, 0, 0, 0, "comm-shm ", ""}, /* it does not say how many */
         {MODEL("shards: 4", ""), "seqlstm", NULL, 1, 1, 0, 0, "", ""},           /* alone */
+        {MODEL("shards: 4", ""), "seqlstm", NULL, 4, 4, 0, 0, "comm-shm ", ""},  /* a shard for each rank */
+        {MODEL("data: 2, pipeline: 2", ""), "seqlstm", NULL, 4, 4, 0, 0, "comm-shm ", ""},
+        {MODEL("shards: 2, pipeline: 2", ""), "seqlstm", NULL, 4, 4, 0, 0, "comm-shm ", ""},
     };
     unsetenv("CUDA_VISIBLE_DEVICES");
     for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {

@@ -384,6 +384,15 @@ static void test_flags_that_are_refused(void **state)
             fail_msg("%s: %s", rows[k].text, err.message);
         sl_arena_deinit(&session.stored.arena);
     }
+    for (uint32_t folders = 64; folders <= 65; folders++) { /* as many as there may be, and one more */
+        struct sl_session session = {.is_run = true, .options.trust = true};
+        char text[1024] = "{\"schema\": \"seqlstm.flags/1\", \"backend_path\": [\"/p\"";
+        for (uint32_t f = 1; f <= folders; f++)
+            strcat(text, f < folders ? ", \"/p\"" : "]}");
+        assert_int_equal(read_flags(&session, text, NULL), folders == 64 ? SEQLSTM_OK : SEQLSTM_CORRUPT_DATA);
+        assert_int_equal(session.options.backend_folder_count, folders == 64 ? 64 : 0);
+        sl_arena_deinit(&session.stored.arena);
+    }
     expect_log("");
 }
 
