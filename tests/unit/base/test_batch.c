@@ -225,9 +225,18 @@ static void source_alone(void **state)
     for (int32_t k = 0; k < 4; k++)
         assert_true(batch->source.place[k] == k && batch->source.sequence[k] == k);
     ((float *)(uintptr_t)batch->source.input.values)[26] = 1.0f;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_OK);
+    batch->axis.sequences = 2;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the axis has 2 sequences and 0 steps, expected none");
+    batch->axis.sequences = 0;
+    batch->axis.steps = 1;
+    assert_int_equal(sl_batch_check(batch, &err), SEQLSTM_INTERNAL);
+    assert_string_equal(err.message, "the axis has 0 sequences and 1 steps, expected none");
+    batch->axis.steps = 0;
     sl_batch_destroy(batch);
 
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     shape = (struct sl_batch_shape){.sequences = 2, .source_lengths = rising};
     assert_int_equal(sl_batch_create(&shape, &batch, &err), SEQLSTM_INVALID_ARGUMENT);
     shape = (struct sl_batch_shape){.sequences = 1, .lengths = rising, .source_lengths = negative};
@@ -362,6 +371,10 @@ static void profiles_of_pairs(void **state)
     for (int p = profiles.count; p < SL_PROFILES; p++)
         assert_int_equal(sl_profiles_add(&profiles, p + 1, NULL, NULL, 0, NULL), SEQLSTM_OK);
     assert_int_equal(sl_profiles_add(&profiles, 100, NULL, NULL, 0, NULL), SEQLSTM_INVALID_ARGUMENT);
+    for (int p = profiles.epoch_count; p < SL_PROFILES_EPOCH; p++)
+        assert_int_equal(sl_profiles_add_epoch(&profiles, 3, first, NULL, NULL), SEQLSTM_OK);
+    assert_int_equal(sl_profiles_add_epoch(&profiles, 3, first, NULL, NULL), SEQLSTM_INVALID_ARGUMENT);
+    assert_int_equal(profiles.epoch_count, SL_PROFILES_EPOCH);
     sl_profiles_deinit(&profiles);
     assert_true(profiles.count == 0 && profiles.epoch == NULL);
 }

@@ -101,6 +101,9 @@ static void memory_of_both_versions(void **state)
     assert_int_equal(sl_cgroup_find_memory(root), 0);
     put("sys/fs/cgroup/memory/box/memory.limit_in_bytes", "2000000\n");
     assert_int_equal(sl_cgroup_find_memory(root), 2000000);
+    put("proc/self/cgroup",
+        "\nno group\n8:memory\n9:memory:relative\n7:memory:/box\n"); /* a line of no use ends nothing */
+    assert_int_equal(sl_cgroup_find_memory(root), 2000000);
     clear();
 }
 

@@ -110,6 +110,12 @@ static const struct mistake {
     {NUMBERS
      "model:\n- {type: lstm, units: 2, name: a}\n- {type: add, name: s, from: [a, a]}\n- {type: dense, units: 2}\n" MSE,
      OF_VALUES, "layer `s` joins the same values twice", "m.yaml:5:24"},
+    {NUMBERS "model:\n- {type: lstm, units: 2, name: a}\n- {type: concat, name: c, from: [input, a]}\n- {type: dense, "
+             "units: 2}\n" MSE,
+     OF_VALUES, "layer `c` joins a sequence with a vector", "m.yaml:5:27"},
+    {NUMBERS "model:\n- {type: lstm, units: 3, name: a}\n- {type: add, name: s, from: [a, input]}\n- {type: dense, "
+             "units: 2}\n" MSE,
+     OF_VALUES, "layer `s` joins a sequence with a vector", "m.yaml:5:24"},
     {PAIRS "model:\n  encoder: [{type: embedding, dim: 3}, {type: lstm, units: 4}]\n  decoder: [{type: embedding, dim: "
            "3}, {type: lstm, units: 4, return_sequences: true}, {type: output, activation: softmax}]\n" CLASSES,
      IDS_ON_STEPS, "the model has an encoder, but the data have no source for it", "m.yaml:2:7"},

@@ -222,6 +222,81 @@ static void devices_are_described(void **state)
     }
 }
 
+static uint32_t broken_device;
+
+static seqlstm_status describe_some(struct seqlstm_instance *instance, uint32_t device,
+                                    struct seqlstm_device_info *info, struct seqlstm_error *err)
+{
+    if (device == broken_device)
+        return seqlstm_error_set(err, SEQLSTM_DEVICE, "p.c", 1, "it has gone\033");
+    return plain_device_info(instance, device, info, err);
+}
+
+static seqlstm_status open_nothing(const struct seqlstm_host *host, const struct seqlstm_setting *settings,
+                                   uint32_t setting_count, struct seqlstm_instance **out_instance,
+                                   struct seqlstm_error *err)
+{
+    (void)host, (void)settings, (void)setting_count, (void)out_instance, (void)err;
+    return SEQLSTM_OK;
+}
+
+/* The instance is closed again, if there is one. */
+static void what_fails_at_opening_is_said(void **state)
+{
+    (void)state;
+    plain_reset();
+    for (broken_device = 0; broken_device < PLAIN_DEVICES; broken_device++) {
+        char reason[100];
+        plain.table.device_info = describe_some;
+        snprintf(reason, sizeof reason, "its device_info failed for device %u: it has gone\\x1b", broken_device);
+        refused(reason);
+    }
+    plain.table.open = open_nothing;
+    refused("its open returned OK but no instance");
+}
+
+static const struct seqlstm_backend *query_two(uint32_t host_minor)
+{
+    static struct seqlstm_backend other;
+    static int calls;
+    (void)host_minor;
+    other = plain.table;
+    return calls++ % 2 ? &other : &plain.table;
+}
+
+static const struct seqlstm_backend *query_none(uint32_t host_minor)
+{
+    (void)host_minor;
+    return NULL;
+}
+
+/* There is one table, however often it is asked for. */
+static void a_query_gives_one_table(void **state)
+{
+    (void)state;
+    static const struct {
+        const struct seqlstm_backend *(*query)(uint32_t host_minor);
+        const char *reason;
+    } rows[] = {{query_none, "its query function returned NULL"},
+                {query_two, "its query function returned another table when called again"}};
+    plain_reset();
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        const struct sl_backend_builtin builtin = {"plain", rows[k].query};
+        const struct sl_registry_entry entry = {.name = "plain"};
+        const struct sl_registry_request request = {
+            .entries = &entry, .entry_count = 1, .builtins = &builtin, .builtin_count = 1, .only_folders = true};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_registry *registry = NULL;
+        ok(sl_registry_create(&request, &registry, &err), &err);
+        const struct sl_backend_record *record = sl_registry_get_record(registry, 0);
+        assert_int_equal(record->status, SL_BACKEND_REFUSED);
+        assert_string_equal(record->reason, rows[k].reason);
+        assert_int_equal(sl_registry_get_backend_count(registry), 0);
+        sl_registry_destroy(registry);
+    }
+    assert_int_equal(plain.instances, 0);
+}
+
 /* Both tables are needed. */
 static void memory_needs_streams(void **state)
 {
@@ -251,6 +326,8 @@ int main(void)
         cmocka_unit_test(sizes_of_descriptors),
         cmocka_unit_test(options_have_clean_texts),
         cmocka_unit_test(devices_are_described),
+        cmocka_unit_test(what_fails_at_opening_is_said),
+        cmocka_unit_test(a_query_gives_one_table),
         cmocka_unit_test(memory_needs_streams),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);
