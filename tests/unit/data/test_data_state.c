@@ -289,6 +289,9 @@ static void test_changed_states(void **state)
         {"input_factor", "null"},
         {"input_factor", "[1.0,0.0]"},
         {"input_factor", "[-1.0,1.0]"},
+        {"input_factor", "[1.0,\"1\"]"},
+        {"input_names", "[\"a\",1]"},
+        {"input_names", "[\"a\"]"},
         {"target_offset", "null"},
         {"target_factor", "[0.0]"},
         {"target_factor", "[-2.0]"},
@@ -317,6 +320,8 @@ static void test_changed_states(void **state)
         {"ignore_id", "0"},
         {"tokens", "null"},
         {"tokens/counts", "[0,2,2,2,1,-1]"},
+        {"tokens/counts", "[0,2,2,2,1,\"1\"]"},
+        {"tokens/texts", "[\"<unk>\",\"<bos>\",\"<eos>\",\"the\",\"end\",7]"},
         {"tokens/texts", "[\"<unk>\",\"<eos>\",\"<bos>\",\"the\",\"end\",\"x\"]"},
         {"tokens/texts", "[\"<UNK>\",\"<bos>\",\"<eos>\",\"the\",\"end\",\"x\"]"},
         {"tokens/texts", "[\"<unk>\",\"bos\",\"<eos>\",\"the\",\"end\",\"x\"]"},
@@ -354,6 +359,21 @@ static void test_changed_states(void **state)
     o = data_open_train("type: tokens, train: {file: train.txt}, batch_size: 1", MODEL_LM,
                         LM ", loss: {type: cross_entropy, ignore: 0}");
     check_changes(&o, numbers, sizeof numbers / sizeof *numbers, &said);
+    static const struct change tags[] = {{"ignore_id", "1"}, {"ignore_id", "2"}, {"ignore", "\"A\""}};
+    data_write("train.txt", "a\tA\nb\tO\nc\tB\n");
+    o = data_open_train("type: conll, train: {file: train.txt}, label: 2, batch_size: 1", MODEL_TAG,
+                        "task: tag, loss: {type: cross_entropy, ignore: O}");
+    check_changes(&o, tags, sizeof tags / sizeof *tags, &said);
+    static const struct change pairs[] = {
+        {"facts/source/classes", "9"},      {"facts/source/features", "2"}, {"facts/source/kind", "2"},
+        {"facts/source/on_steps", "false"}, {"source_tokens", "null"},      {"source_tokenizer", "0"},
+        {"source_lowercase", "true"},
+    };
+    data_write("train.txt", "a b\tx y z\nb\tx\n");
+    o = data_open_train(
+        "type: lines, train: {file: train.txt}, batch_size: 1, tokenizer: {type: whitespace, shared: false}",
+        MODEL_PAIRS, PAIRS);
+    check_changes(&o, pairs, sizeof pairs / sizeof *pairs, &said);
     golden_expect("dumps/changed_states.txt", "facts", sl_buf_text(&said));
     sl_buf_deinit(&said);
 }
