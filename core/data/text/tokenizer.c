@@ -31,10 +31,10 @@ void sl_token_cursor_init(struct sl_token_cursor *cursor, enum sl_tokenizer_type
     cursor->end = text + bytes;
 }
 
-/* Whether the punctuation at p, inside a chunk [begin, end), joins its neighbours. */
-static bool joins(const char *begin, const char *p, const char *end)
+/* Whether the punctuation at p, behind the first letter of a chunk that ends at `end`, joins its neighbours. */
+static bool joins(const char *p, const char *end)
 {
-    if (p == begin || p + 1 == end)
+    if (p + 1 == end)
         return false;
     if (*p == '\'' || *p == '-')
         return is_word(p[-1]) && is_word(p[1]);
@@ -43,10 +43,9 @@ static bool joins(const char *begin, const char *p, const char *end)
 
 static const char *word_end(const char *p, const char *end)
 {
-    const char *begin = p;
     if (!is_word(*p))
         return p + 1;
-    while (p < end && !is_blank(*p) && (is_word(*p) || joins(begin, p, end)))
+    while (p < end && !is_blank(*p) && (is_word(*p) || joins(p, end)))
         p++;
     return p;
 }
