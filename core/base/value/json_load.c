@@ -29,10 +29,15 @@ struct source {
     bool failed;
 };
 
+static bool ends_word(char byte)
+{
+    return byte == ' ' || byte == '\t' || byte == '\r' || byte == '\n' || byte == '{' || byte == '}' || byte == '[' ||
+           byte == ']' || byte == ':' || byte == ',';
+}
+
 /* The scanner takes a byte. The one behind a number or a word is collected with it first. */
 static void collect(struct source *s, char byte)
 {
-    static const char ends[] = " \t\r\n{}[]:,";
     s->used = s->token == TOKEN_NONE ? 1 : s->used + 1;
     if (s->token == TOKEN_STRING) {
         s->token = byte == '"' && !s->escaped ? TOKEN_NONE : TOKEN_STRING;
@@ -41,7 +46,7 @@ static void collect(struct source *s, char byte)
         s->token = TOKEN_STRING;
         s->used = 1;
     } else {
-        s->token = memchr(ends, byte, sizeof ends - 1) ? TOKEN_NONE : TOKEN_WORD;
+        s->token = ends_word(byte) ? TOKEN_NONE : TOKEN_WORD;
     }
 }
 
