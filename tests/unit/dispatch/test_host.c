@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the host offers to plugins: memory that is counted and may run out, queues that run everything once. */
+#include <fenv.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -94,6 +95,50 @@ static void work_is_recorded_for_its_plugin(void **state)
     sl_pool_destroy(pool);
 }
 
+static void round_up(void *argument, int64_t begin, int64_t end)
+{
+    (void)argument, (void)begin, (void)end;
+    fesetround(FE_UPWARD);
+}
+
+static void round_up_together(void *argument, int32_t member, int32_t members)
+{
+    (void)argument, (void)member, (void)members;
+    fesetround(FE_UPWARD);
+}
+
+static void note_rounding(void *argument, int32_t member, int32_t members)
+{
+    (void)members;
+    ((int *)argument)[member] = fegetround();
+}
+
+/* A thread of the pool goes on as it was, and the call that it worked for is to blame. */
+static void modes_of_the_pool_are_restored(void **state)
+{
+    (void)state;
+    enum { MEMBERS = 3 };
+    struct sl_pool *pool;
+    struct sl_queue queue;
+    assert_int_equal(sl_pool_create(MEMBERS, &pool, NULL), SEQLSTM_OK);
+    sl_queue_init(&queue, pool);
+    for (int how = 0; how < 3; how++) {
+        struct sl_running running;
+        int modes[MEMBERS] = {-1, -1, -1};
+        sl_running_begin(&running, "made-up", SL_FUNCTION_FORWARD);
+        if (how == 1)
+            queue.queue.services->parallel_for(&queue.queue, 1000, 10, round_up, NULL);
+        else if (how == 2)
+            queue.queue.services->team(&queue.queue, round_up_together, NULL);
+        queue.queue.services->team(&queue.queue, note_rounding, modes);
+        sl_running_end(&running);
+        assert_int_equal(atomic_load(&running.mode_changed), how > 0);
+        for (int m = 0; m < MEMBERS; m++)
+            assert_int_equal(modes[m], FE_TONEAREST);
+    }
+    sl_pool_destroy(pool);
+}
+
 static void run_never(void *argument, int64_t begin, int64_t end)
 {
     (void)argument;
@@ -173,9 +218,8 @@ static void threads_run_the_call_that_they_work_for(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_host_counts_and_refuses_memory),
-        cmocka_unit_test(queues_run_everything_once),
-        cmocka_unit_test(work_is_recorded_for_its_plugin),
+        cmocka_unit_test(the_host_counts_and_refuses_memory),      cmocka_unit_test(queues_run_everything_once),
+        cmocka_unit_test(work_is_recorded_for_its_plugin),         cmocka_unit_test(modes_of_the_pool_are_restored),
         cmocka_unit_test(threads_run_the_call_that_they_work_for),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

@@ -4,7 +4,10 @@
 #include "model_fixture.h"
 #include "ok.h"
 #include "oom.h"
+#include "temporary.h"
 
+#include "dispatch/cost/cost_cache.h"
+#include "dispatch/cost/tune.h"
 #include "dispatch/plan/plan.h"
 #include "dispatch/planner.h"
 #include "registry/registry.h"
@@ -17,7 +20,7 @@ static const char *const names[CALLS] = {"a", "b", "out", "loss"};
 static const struct seqlstm_backend *inner;
 static bool refused[MOST + 1]; /* by the width of a layer, or 0 the loss */
 static seqlstm_status answer;
-static int created, destroyed;
+static int created, destroyed, attempts; /* to create what is refused */
 
 /* Units of the recurrent layers, outputs of the dense one. */
 static int64_t get_width(const struct seqlstm_desc *desc)
@@ -42,6 +45,7 @@ static seqlstm_status picky_supports(const char *device_class, const struct seql
 static seqlstm_status picky_create(struct seqlstm_instance *instance, uint32_t device, const struct seqlstm_desc *desc,
                                    const char *variant, struct seqlstm_op **out_op, struct seqlstm_error *err)
 {
+    attempts += refused[get_width(desc)];
     if (refused[get_width(desc)])
         SEQLSTM_FAIL(err, answer, "width %d is odd", (int)get_width(desc));
     created++;
@@ -149,6 +153,48 @@ static void another_backend_runs_what_is_refused_late(void **state)
         }
 }
 
+/* By measured costs a late refusal is kept with its reason, also for the next process: the backend is not asked to
+ * create the same once more. */
+static void late_refusals_are_kept(void **state)
+{
+    (void)state;
+    static const int32_t lengths[] = {6, 5, 5, 3};
+    static const struct sl_interrupt never;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_profiles profiles = {0};
+    struct world w;
+    char folder[TEMPORARY_BYTES], command[TEMPORARY_BYTES + 16];
+    assert_non_null(mkdtemp(temporary_template(folder, "refusals")));
+    open_world(&w, "measured");
+    ok(sl_profiles_add(&profiles, 4, lengths, NULL, 1, &err), &err);
+    refused[7] = refused[2] = true;
+    for (int again = 0; again < 2; again++) {
+        struct sl_cost_cache *cache = NULL;
+        struct sl_plan *plan = NULL;
+        ok(sl_cost_cache_open(folder, &cache, &err), &err);
+        const struct sl_tuning tuning = {.profiles = &profiles, .cache = cache, .interrupt = &never};
+        const struct sl_plan_request request = {
+            .graph = w.graph, .registry = w.registry, .tuning = &tuning, .threads = 1};
+        attempts = 0;
+        ok(sl_plan_create(&request, &plan, &err), &err);
+        assert_int_equal(attempts, again ? 0 : 2);
+        for (int c = 1; c <= 2; c++) {
+            const struct sl_call *call = &plan->calls[c];
+            assert_string_equal(sl_backend_get_id(call->backend), "reference");
+            assert_int_equal(call->refusal_count, 1);
+            assert_string_equal(call->refusals[0].backend, "picky");
+            assert_string_equal(call->refusals[0].reason, c == 1 ? "width 7 is odd" : "width 2 is odd");
+        }
+        sl_plan_destroy(plan);
+        ok(sl_cost_cache_save(cache, &err), &err);
+        sl_cost_cache_close(cache);
+    }
+    sl_profiles_deinit(&profiles);
+    close_world(&w);
+    snprintf(command, sizeof command, "rm -rf '%s'", folder);
+    assert_int_equal(system(command), 0);
+}
+
 /* Any other answer is a failure, and ends the plan; nothing is left of what was created before. */
 static void a_failure_is_no_refusal(void **state)
 {
@@ -218,6 +264,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(another_backend_runs_what_is_refused_late),
+        cmocka_unit_test(late_refusals_are_kept),
         cmocka_unit_test(a_failure_is_no_refusal),
         cmocka_unit_test(where_no_other_runs_it),
         cmocka_unit_test(a_question_that_fails_ends_the_plan),
