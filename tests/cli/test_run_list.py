@@ -125,6 +125,34 @@ def test_columns(t):
                                                      ['-', '64']], lines)
 
 
+def test_columns_too_many(t):
+    three_runs(t)
+    keys = ['name'] * 23 + ['test.mse', 'epochs']
+    row = t.run('runs', 'a/2', '--columns', ','.join(keys[:24])).text.splitlines()[1]
+    expect(row.split()[-2:] == ['a/2', '4'], row)
+    t.refuse(2, 'runs', '--columns', ','.join(keys)).says('--columns: at most 24 keys')
+
+
+def test_none_that_fits(t):
+    three_runs(t)
+    expect(t.run('runs', '--where', 'epochs>3', '--json').json['runs'] == [], 'a run of 4 epochs')
+    t.refuse(2, 'runs', '--where', 'epochs>3', '--html', 'page.html').says('--html: no run is selected')
+    expect(not (t.folder / 'page.html').exists(), 'a page without runs')
+    t.run('runs', 'delete', '--where', 'epochs>3').says('no run is there that fits')
+    expect(names(t.run('runs', '--json')) == ['a/2', 'a/10', 'b/1'], 'one was deleted')
+
+
+def test_names_of_many_runs(t):
+    """A name that no run has: up to eight are named, and how many there are beside them."""
+    told = 'the runs in runs/ are n1, n2, n3, n4, n5, n6, n7'
+    for k in range(1, 11):
+        make_run(t, f'n{k:x}', [(1, 1)])
+        said = t.refuse(2, 'eval', 'other').err
+        end = {1: 'the run in runs/ is n1\n', 2: 'are n1 and n2\n', 8: told + ' and n8\n', 9: told + ', n8 and 1 more\n',
+               10: told + ', n8 and 2 more\n'}.get(k, '')
+        expect(end in said + '\n', said)
+
+
 def test_a_name_in_any_spelling(t):
     """Each way to write a folder selects the runs below it, and none whose name only begins so."""
     three_runs(t)

@@ -39,6 +39,8 @@ def test_numbers(t):
     t.refuse(4, 'predict', 'r', '--stream', stdin=b'1,2,3\n').says('has 3 fields, expected 2', 'a first line that names them')
     t.refuse(2, 'predict', 'r', '--stream', '--format', 'npy', stdin=b'').says('--stream', 'npy')
     t.refuse(2, 'predict', 'r', '--stream', '--lengths', 'l.npy', stdin=b'').says('--lengths')
+    t.refuse(2, 'predict', 'r', '--stream', '--attention', stdin=b'').says('`--stream` does not go with `--attention`')
+    t.refuse(2, 'predict', 'r', '--stream', '--columns', 'a', stdin=b'').says('`--stream` does not go with `--columns`')
 
 
 def test_texts(t):
