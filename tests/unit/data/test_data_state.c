@@ -422,6 +422,23 @@ static void test_binary_label(void **state)
     data_close(&o);
 }
 
+/* Ids of a model without a vocabulary are their own text. */
+static void test_text_of_ids(void **state)
+{
+    (void)state;
+    static const int32_t ids[] = {3, 0, 12};
+    struct sl_buf text = {0};
+    data_write("train.txt", "1 2\n3 0 1\n");
+    struct data_open o = data_open_train("type: tokens, train: {file: train.txt}, batch_size: 1", MODEL_LM, LM);
+    sl_data_state_decode(o.state, ids, 3, &text);
+    assert_string_equal(sl_buf_text(&text), "3 0 12");
+    sl_buf_truncate(&text, 0);
+    sl_data_state_decode(o.state, ids, 0, &text);
+    assert_int_equal(text.length_bytes, 0);
+    sl_buf_deinit(&text);
+    data_close(&o);
+}
+
 static void test_fingerprints(void **state)
 {
     (void)state;
@@ -458,6 +475,7 @@ int main(void)
         cmocka_unit_test(test_sides_of_a_state), cmocka_unit_test(test_scaled_state),
         cmocka_unit_test(test_broken_states),    cmocka_unit_test(test_changed_states),
         cmocka_unit_test(test_binary_label),     cmocka_unit_test(test_fingerprints),
+        cmocka_unit_test(test_text_of_ids),
     };
     return cmocka_run_group_tests(tests, data_setup, data_teardown);
 }

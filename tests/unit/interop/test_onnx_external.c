@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -130,9 +131,11 @@ static void test_what_is_no_place(void **state)
         {"w.bin", "18446744073709551615", "1", SEQLSTM_CORRUPT_DATA, "cut off"},
         {"w.bin", "1", "18446744073709551614", SEQLSTM_CORRUPT_DATA, "cut off"},
         {"none.bin", "0", "1", SEQLSTM_NOT_FOUND, "the file `none.bin` of the same folder, which is not there"},
+        {"folder", NULL, NULL, SEQLSTM_CORRUPT_DATA, "its weights are in something that is no file"},
     };
     (void)state;
     write_file("w.bin", numbers);
+    assert_int_equal(mkdir(scratch_path("folder"), 0777), 0);
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
         struct sl_onnx_external *list = NULL;
         const unsigned char *data;
