@@ -215,6 +215,18 @@ static void a_failure_is_no_refusal(void **state)
     }
 }
 
+static struct sl_registry *open_picky(void)
+{
+    static const struct sl_backend_builtin builtins[] = {{"picky", query}};
+    static const struct sl_registry_entry entries[] = {{.name = "picky"}};
+    static const struct sl_registry_request request = {
+        .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_registry *registry = NULL;
+    ok(sl_registry_create(&request, &registry, &err), &err);
+    return registry;
+}
+
 /* Where it is the only one, it is named with its reason and the layer. */
 static void where_no_other_runs_it(void **state)
 {
@@ -224,16 +236,32 @@ static void where_no_other_runs_it(void **state)
     struct world w;
     open_world(&w, "order");
     struct sl_registry *both = w.registry;
-    static const struct sl_backend_builtin builtins[] = {{"picky", query}};
-    static const struct sl_registry_entry entries[] = {{.name = "picky"}};
-    static const struct sl_registry_request request = {
-        .entries = entries, .entry_count = 1, .builtins = builtins, .builtin_count = 1, .only_folders = true};
-    ok(sl_registry_create(&request, &w.registry, &err), &err);
+    w.registry = open_picky();
     refused[7] = true;
     assert_int_equal(make(&w, &plan, &err), SEQLSTM_UNAVAILABLE);
     assert_non_null(strstr(err.message, "no listed backend runs `b` (recurrent): picky: "));
     assert_non_null(strstr(err.message, "width 7 is odd"));
     assert_int_equal(strncmp(err.where, "m.yaml:5:", 9), 0);
+    sl_registry_destroy(both);
+    close_world(&w);
+}
+
+/* An operation of the update is of no layer: it stands where the training is described. */
+static void where_no_other_runs_the_update(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    struct sl_plan *plan = NULL;
+    struct world w;
+    open_world(&w, "order");
+    struct sl_registry *both = w.registry;
+    w.registry = open_picky();
+    refused[MOST] = true;
+    assert_int_equal(make(&w, &plan, &err), SEQLSTM_UNAVAILABLE);
+    assert_null(plan);
+    assert_non_null(strstr(err.message, "no listed backend runs `update` (optimizer): picky: "));
+    assert_non_null(strstr(err.message, "width 64 is odd"));
+    assert_string_equal(err.where, "m.yaml:7:1");
     sl_registry_destroy(both);
     close_world(&w);
 }
@@ -267,6 +295,7 @@ int main(void)
         cmocka_unit_test(late_refusals_are_kept),
         cmocka_unit_test(a_failure_is_no_refusal),
         cmocka_unit_test(where_no_other_runs_it),
+        cmocka_unit_test(where_no_other_runs_the_update),
         cmocka_unit_test(a_question_that_fails_ends_the_plan),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

@@ -69,6 +69,18 @@ static const void *get_extension(struct seqlstm_instance *instance, const char *
 static const struct seqlstm_backend table = {
     .struct_size = sizeof table, .id = "made-up", .get_extension = get_extension};
 
+static struct seqlstm_recorder half;
+
+static const void *get_half(struct seqlstm_instance *instance, const char *id)
+{
+    (void)instance;
+    return strcmp(id, SEQLSTM_RECORDER_EXTENSION) == 0 ? &half : NULL;
+}
+
+static const struct seqlstm_backend half_table = {
+    .struct_size = sizeof half_table, .id = "made-up", .get_extension = get_half};
+static const struct seqlstm_backend bare_table = {.struct_size = sizeof bare_table, .id = "made-up"};
+
 static void reports_are_taken_and_nonsense_is_not(void **state)
 {
     (void)state;
@@ -135,6 +147,37 @@ static void reports_lie_apart(void **state)
     sl_trace_deinit(&trace);
 }
 
+/* A recorder of which a function is missing is none, and no other of its functions is called. */
+static void half_a_recorder_is_none(void **state)
+{
+    (void)state;
+    const struct seqlstm_recorder whole =
+        *(const struct seqlstm_recorder *)get_extension(NULL, SEQLSTM_RECORDER_EXTENSION);
+    for (int k = 0; k < 5; k++) {
+        struct sl_trace trace;
+        struct sl_device_recorder recorder;
+        starts = reports = stops = 0;
+        half = whole;
+        if (k == 0)
+            half.struct_size = offsetof(struct seqlstm_recorder, stop);
+        else if (k == 1)
+            half.start = NULL;
+        else if (k == 2)
+            half.report = NULL;
+        else if (k == 3)
+            half.stop = NULL;
+        assert_int_equal(sl_trace_start(SL_TRACE_CALLS, 100, NULL), SEQLSTM_OK);
+        sl_device_recorder_start(&recorder, k < 4 ? &half_table : &bare_table, NULL, 3, sl_trace_find_device("made:3"));
+        recorder.reported_ns = -INT64_C(3600) * 1000000000;
+        sl_device_recorder_report(&recorder);
+        sl_device_recorder_stop(&recorder);
+        sl_trace_stop(&trace);
+        assert_true(starts == 0 && reports == 0 && stops == 0);
+        assert_string_equal(trace.note, "the backend does not report them");
+        sl_trace_deinit(&trace);
+    }
+}
+
 /* Why there are no times is noted, the first of the reasons; counters come all the same. */
 static void missing_times_have_a_reason(void **state)
 {
@@ -170,6 +213,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reports_are_taken_and_nonsense_is_not),
         cmocka_unit_test(reports_lie_apart),
+        cmocka_unit_test(half_a_recorder_is_none),
         cmocka_unit_test(missing_times_have_a_reason),
     };
     return cmocka_run_group_tests(tests, oom_group_begin, oom_group_end);

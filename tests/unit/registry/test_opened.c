@@ -136,6 +136,12 @@ static void a_backend_may_refuse_to_open(void **state)
         assert_int_equal(sl_registry_get_record(registry, 0)->wrong_setting, -1);
         sl_registry_destroy(registry);
     }
+    plain.open_status = SEQLSTM_UNAVAILABLE;
+    plain.open_message = "";
+    plain_expect(any, (struct sl_registry_entry){.device = 0}, SL_BACKEND_UNAVAILABLE, "it gave no reason");
+    plain.open_status = SEQLSTM_DEVICE;
+    plain_expect(any, (struct sl_registry_entry){.device = 0}, SL_BACKEND_REFUSED,
+                 "it did not open: it gave no reason");
 }
 
 static uint64_t hash(const struct seqlstm_setting *settings, uint32_t count)
@@ -259,6 +265,10 @@ static void levels_of_messages(void **state)
     plain.host->trace_begin(plain.host->context, "pack");
     plain.host->trace_end(plain.host->context);
     assert_string_equal(logged, "trace: plain: begin pack\ntrace: plain: end\n");
+    logged[0] = 0;
+    plain.host->trace_begin(plain.host->context, NULL); /* a part without a name */
+    plain.host->trace_end(plain.host->context);
+    assert_string_equal(logged, "trace: plain: begin \ntrace: plain: end\n");
     sl_registry_destroy(registry);
 }
 
