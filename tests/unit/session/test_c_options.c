@@ -181,6 +181,58 @@ static void messages_are_logged(void **state)
     seqlstm_close(c.session);
 }
 
+struct said {
+    int32_t level;
+    int count;
+    char text[2048];
+};
+
+static void keep_warning(void *context, int32_t level, const char *message)
+{
+    struct said *said = context;
+    if (strstr(message, "W0301") == NULL)
+        return;
+    said->level = level;
+    said->count++;
+    snprintf(said->text, sizeof said->text, "%s", message);
+}
+
+static seqlstm_status keep_text(void *context, const char *part, size_t bytes)
+{
+    struct said *said = context;
+    said->count++;
+    snprintf(said->text, sizeof said->text, "%.*s", (int)bytes, part);
+    return SEQLSTM_OK;
+}
+
+/* Warnings about a model that opens are logged as it opens, and not again by what follows. A plan can be had before
+ * there is a run. */
+static void warnings_of_a_model_are_logged_once(void **state)
+{
+    (void)state;
+    static const char *const overrides[] = {"model[1].activation=relu"};
+    struct said said = {.count = 0}, plan = {.count = 0}, later = {.count = 0};
+    struct caller c;
+    write_letters();
+    prepare(&c, "warned");
+    c.options.log = keep_warning;
+    c.options.context = &said;
+    c.options.overrides = overrides;
+    c.options.override_count = 1;
+    open_model(&c, "letters.yaml");
+    assert_true(said.count == 1 && said.level == 2);
+    assert_non_null(strstr(said.text, "the states of lstm_1 can grow without bound with relu inside the cell"));
+    assert_int_equal(seqlstm_write_plan(c.session, keep_text, &plan, &c.err), SEQLSTM_OK);
+    assert_null(seqlstm_get_folder(c.session)); /* no run has begun */
+    assert_non_null(strstr(plan.text, "\"schema\": \"seqlstm.plan/1\""));
+    assert_non_null(strstr(plan.text, "\"reference\""));
+    train(&c, SEQLSTM_OK);
+    assert_int_equal(seqlstm_write_plan(c.session, keep_text, &later, &c.err), SEQLSTM_OK);
+    assert_true(run_says(&c, "plan.json", later.text)); /* that of the run */
+    assert_int_equal(said.count, 1);
+    seqlstm_close(c.session);
+}
+
 /* ---- training --------------------------------------------------------------------------------------- */
 
 struct progress {
@@ -478,6 +530,7 @@ int main(void)
         cmocka_unit_test(the_backend_is_the_chosen_one),
         cmocka_unit_test(threads_are_planned_for),
         cmocka_unit_test(messages_are_logged),
+        cmocka_unit_test(warnings_of_a_model_are_logged_once),
         cmocka_unit_test(training_is_stopped_and_continued),
         cmocka_unit_test(a_stopped_training_does_not_go_on),
         cmocka_unit_test(findings_are_those_of_one_call),
