@@ -272,6 +272,40 @@ static void test_states_of_both_sides(void **state)
     }
 }
 
+/* The parts of a text that is too long are texts again: their pieces joined, all of them in order, with blanks only
+ * within. */
+static void test_parts_of_a_text(void **state)
+{
+    (void)state;
+    static const char *const lines[] = {"tap pat tap jog", "emu tap", "jog jog pat emu tap"};
+    if (is_absent())
+        return;
+    data_write("a", "tap pat tap jog\nemu tap\njog jog pat emu tap\n");
+    struct data_open o = data_open_train("type: lines, train: {file: a}, batch_size: 2, batching: {max_length: 5, "
+                                         "on_overflow: split}, tokenizer: {type: "
+                                         "sentencepiece, vocab_size: 16, method: bpe, specials: [unk, bos, eos]}",
+                                         MODEL_PAIRS, PAIRS);
+    int64_t record = 0, blanks = 0;
+    for (int k = 0; k < 3; k++) {
+        const int64_t first = record;
+        for (const char *at = lines[k]; *at; record++) {
+            size_t bytes, target_bytes;
+            const char *text = sl_dataset_find_text(o.train, record, &bytes);
+            const char *target = sl_dataset_find_target_text(o.train, record, &target_bytes);
+            assert_true(bytes > 0 && bytes == target_bytes && memcmp(text, target, bytes) == 0);
+            at += *at == ' ';
+            if (strncmp(at, text, bytes) != 0)
+                fail_msg("record %d: \"%.*s\", expected the begin of \"%s\"", (int)record, (int)bytes, text, at);
+            blanks += memchr(text, ' ', bytes) != NULL;
+            at += bytes;
+        }
+        assert_true(record > first + (k != 1)); /* of four and five words */
+    }
+    assert_true(blanks > 0);
+    assert_int_equal(sl_dataset_get_records(o.train), record);
+    data_close(&o);
+}
+
 /* One model that is learned from both sides cuts both, of the training data and of an input. */
 static void test_both_sides_share_a_model(void **state)
 {
@@ -385,11 +419,17 @@ static int begin(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_all_lines_are_learned_from),  cmocka_unit_test(test_texts_are_cut),
-        cmocka_unit_test(test_long_lines_are_learned_from), cmocka_unit_test(test_pieces_are_counted),
-        cmocka_unit_test(test_pieces_in_a_state),           cmocka_unit_test(test_what_is_no_model),
-        cmocka_unit_test(test_files_of_both_sides),         cmocka_unit_test(test_both_sides_share_a_model),
-        cmocka_unit_test(test_models_leave_no_memory),      cmocka_unit_test(test_states_of_both_sides),
+        cmocka_unit_test(test_all_lines_are_learned_from),
+        cmocka_unit_test(test_texts_are_cut),
+        cmocka_unit_test(test_long_lines_are_learned_from),
+        cmocka_unit_test(test_pieces_are_counted),
+        cmocka_unit_test(test_pieces_in_a_state),
+        cmocka_unit_test(test_what_is_no_model),
+        cmocka_unit_test(test_files_of_both_sides),
+        cmocka_unit_test(test_both_sides_share_a_model),
+        cmocka_unit_test(test_parts_of_a_text),
+        cmocka_unit_test(test_models_leave_no_memory),
+        cmocka_unit_test(test_states_of_both_sides),
     };
     return cmocka_run_group_tests(tests, begin, data_teardown);
 }
