@@ -34,6 +34,23 @@ static void a_group_names_the_member_that_does_not_come(void **state)
     }
 }
 
+/* Two wait for the third, neither for the other. */
+static void those_that_have_come_to_a_group_are_not_to_blame(void **state)
+{
+    static const int32_t members[] = {1, 2, 3};
+    leave_all(state);
+    join_within(INT64_C(300000000));
+    task.group = 3;
+    task.members = members;
+    task.count = 3;
+    each(members, 2, make_group);
+    for (int k = 0; k < 2; k++) {
+        const struct rank *r = &ranks[members[k]];
+        assert_null(r->groups[3]);
+        expect("group", r->status, &r->err, SEQLSTM_DEVICE, 1 + 3, "rank 3 did not come in time");
+    }
+}
+
 static void *add_up(void *context)
 {
     struct rank *r = context;
@@ -407,6 +424,7 @@ int main(int count, char **arguments)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_rank_has_its_device_and_gives_it_back),
         cmocka_unit_test_setup_teardown(a_group_names_the_member_that_does_not_come, join_all, leave_all),
+        cmocka_unit_test_setup_teardown(those_that_have_come_to_a_group_are_not_to_blame, join_all, leave_all),
         cmocka_unit_test_setup_teardown(groups_of_other_ranks_may_have_the_same_number, join_all, leave_all),
         cmocka_unit_test_setup_teardown(a_number_stays_used_when_others_are, join_all, leave_all),
         cmocka_unit_test_setup_teardown(queued_exchanges_wait_for_no_other_rank, join_all, leave_all),
