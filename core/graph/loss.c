@@ -41,10 +41,11 @@ static seqlstm_status check_fit(struct sl_builder *b, int32_t output)
         return sl_builder_fail(b, place, "the loss %s needs %s as target, but the data have %s", loss,
                                classes ? "classes or tokens" : "numbers", classes ? "numbers" : "classes or tokens");
     int64_t width = classes ? target->classes : target->features;
+    const char *noun = classes ? (width == 1 ? "class" : "classes") : width == 1 ? "value" : "values";
     if (y->features != width)
         return sl_builder_fail(b, last->place,
-                               "layer `%s` yields %lld features, but the target has %lld %s; use `units: from_target`",
-                               last->name, (long long)y->features, (long long)width, classes ? "classes" : "values");
+                               "layer `%s` yields %lld feature%s, but the target has %lld %s; use `units: from_target`",
+                               last->name, (long long)y->features, y->features == 1 ? "" : "s", (long long)width, noun);
     if (classes && !b->output_is_logits) {
         enum sl_activation_kind activation = last->kind == SL_LAYER_ACTIVATION ? last->activation.kind
                                              : last->kind == SL_LAYER_DENSE || last->kind == SL_LAYER_OUTPUT
