@@ -218,6 +218,25 @@ train: {loss: cross_entropy, epochs: 1}
     expect('<h2>Class balance</h2>' in page and '<td>75.0 %</td>' in page, 'the report')
 
 
+def test_columns_and_classes_too_many_to_show(t):
+    """The first 50 columns and 20 classes, and how many there are beside them; JSON has all."""
+    model = """seqlstm: 1
+data: {type: csv, train: {file: d.csv}, inputs: [c1], label: {column: kind, type: class}}
+model: [{type: dense, units: from_target, activation: softmax}]
+train: {loss: cross_entropy, epochs: 1}
+"""
+    t.write('m.yaml', model)
+    for beside, classes, told in ((49, 20, []), (50, 21, ['  and 1 more', '  and 1 more']), (52, 43, ['  and 23 more', '  and 3 more'])):
+        names = ['kind', *(f'c{k}' for k in range(1, beside + 1))]
+        t.write('d.csv', ''.join(','.join(row) + '\n' for row in [names, *([f'k{k:02d}'] + ['1'] * beside for k in range(classes))]))
+        lines = t.run('data', 'stats', 'm.yaml').text.splitlines()
+        expect([line for line in lines if re.fullmatch(r'  and \d+ more', line)] == told, lines)
+        shown = [line.split()[0] for line in lines if re.match(r'  (c\d+|k\d\d) ', line)]
+        expect(shown == [f'k{k:02d}' for k in range(20)] + names[1:50], shown)
+        made = t.run('data', 'stats', 'm.yaml', '--json').json
+        expect(len(made['columns']) == beside + 1 and len(made['class_counts']) == classes, made)
+
+
 def test_features_of_arrays(t):
     """data stats of arrays: each feature of x and y, without what lies behind the ends of sequences."""
     t.write('m.yaml', """seqlstm: 1

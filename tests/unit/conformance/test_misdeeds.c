@@ -71,7 +71,7 @@ static seqlstm_status offend_op_sizes(const struct seqlstm_op *op, struct seqlst
     const seqlstm_status status = inner->op_sizes(op, sizes, err);
     sizes->workspace_bytes += MORE;
     sizes->reserve_bytes += desc.head.mode == SEQLSTM_MODE_TRAINING ? MORE : 0;
-    sizes->packed_bytes = is("forward writes behind the packed weights") ? MORE : 0;
+    sizes->packed_bytes = is("forward writes behind the packed weights") || is("nothing packs weights") ? MORE : 0;
     workspace_bytes = sizes->workspace_bytes;
     reserve_bytes = sizes->reserve_bytes;
     return status;
@@ -260,7 +260,7 @@ static const struct seqlstm_backend *offend_query(uint32_t host_minor)
     table.op_bind = offend_op_bind;
     table.forward = offend_forward;
     table.backward = offend_backward;
-    table.weights_pack = offend_pack;
+    table.weights_pack = is("nothing packs weights") ? NULL : offend_pack;
     table.get_extension = offend_get_extension;
     return &table;
 }
@@ -290,6 +290,8 @@ static void damage_is_named_by_buffer_and_end(void **state)
         {"backward changes the input", "backward: it changed element 9 of the input x"},
         {"backward writes unasked gradients of weights", "dx alone: it wrote dw, which was not asked for"},
         {"backward writes unasked gradients of inputs", "dh0 and dc0 alone: it wrote dx, which was not asked for"},
+        {"nothing packs weights", "creating the operation returned status 13: op_sizes asks for packed weights, and "
+                                  "the table has no weights_pack"},
         {"backward relies on the workspace", "backward: dw[0, 0] is "},
         {"forward relies on the workspace", "dx alone: y[0, 0] is "},
     };
