@@ -97,7 +97,8 @@ def test_unknown_flag(t):
     t.refuse(2, 'run', 'm.yaml', '-x').says('no flag `-x`')
     for words, answer in (('run m.yaml --gpu', '`--device cuda:0`'), ('run m.yaml --cpu', '`--device cpu`'),
                           ('run m.yaml --dry-run', '`seqlstm plan`'), ('run m.yaml --dry_run', 'no flag `--dry_run`'),
-                          ('run m.yaml --epochs 5', '--set train.epochs=5'), ('run m.yaml --output x', '`--out DIR`'),
+                          ('run m.yaml --epochs 5', '--set train.epochs=5'), ('run m.yaml --epochs', '--set train.epochs=VALUE'),
+                          ('run m.yaml --epochs --json', '--set train.epochs=VALUE'), ('run m.yaml --output x', '`--out DIR`'),
                           ('run m.yaml --lr=0.1', '--set train.optimizer.learning_rate=0.1'),
                           ('run m.yaml --resume', '`seqlstm resume RUN`'), ('predict m --data x', '`--input FILE`'),
                           ('predict m --proba', '`--probabilities`'), ('export m --format onnx', '`--to FORMAT`')):
@@ -150,6 +151,7 @@ def test_flags_too_many(t):
     expect('seed: 95' in t.run('config', 'm.yaml', *sets[:192]).text, 'not the last of 96')
     t.refuse(2, 'config', 'm.yaml', *sets).says('too many overrides')
     expect('seed: 63' in t.run('config', 'm.yaml', *files[:128]).text, 'not the last of 64')
+    t.run('check', 'm.yaml', *files[:6]).says('m.yaml with 0.yaml, 1.yaml, 2.yaml: no errors\n')
     t.refuse(2, 'config', 'm.yaml', *files[:130]).says('too many `--config` files')
     t.run('backends', *folders[:128]).prints('empty ')
     t.refuse(2, 'backends', *folders[:130]).says('too many `--backend-path` folders')
@@ -406,6 +408,10 @@ def test_inspect_doctor(t):
     t.write('broken.safetensors', bytes(data))
     t.run('inspect', 'broken.safetensors', rc=4).says('error')
     t.refuse(2, 'inspect', 'nothing').says('nothing')
+    (t.folder / 'r/final.safetensors').unlink()
+    t.run('inspect', 'r').says('the run is not finished: it has no final.safetensors; its checkpoints are in r/checkpoints\n')
+    shutil.rmtree(t.folder / 'r/checkpoints')
+    t.run('inspect', 'r').says('the run is not finished: it has neither final.safetensors nor a checkpoint\n')
     t.run('doctor').prints('processor', 'cpu-blas')
     own = "(not set; chosen by the program)"
     left = {name: None for name in ('OMP_NUM_THREADS', 'OMP_WAIT_POLICY', 'GOMP_SPINCOUNT', 'OPENBLAS_NUM_THREADS')}

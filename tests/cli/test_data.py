@@ -226,13 +226,19 @@ model: [{type: dense, units: from_target, activation: softmax}]
 train: {loss: cross_entropy, epochs: 1}
 """
     t.write('m.yaml', model)
-    for beside, classes, told in ((49, 20, []), (50, 21, ['  and 1 more', '  and 1 more']), (52, 43, ['  and 23 more', '  and 3 more'])):
+    for beside, classes, told, page_told in ((49, 20, [], []), (50, 21, ['  and 1 more', '  and 1 more'], []), (1, 30, ['  and 10 more'], []),
+                                             (1, 31, ['  and 11 more'], ['and 1 more class']),
+                                             (52, 43, ['  and 23 more', '  and 3 more'], ['and 13 more classes'])):
         names = ['kind', *(f'c{k}' for k in range(1, beside + 1))]
         t.write('d.csv', ''.join(','.join(row) + '\n' for row in [names, *([f'k{k:02d}'] + ['1'] * beside for k in range(classes))]))
         lines = t.run('data', 'stats', 'm.yaml').text.splitlines()
         expect([line for line in lines if re.fullmatch(r'  and \d+ more', line)] == told, lines)
         shown = [line.split()[0] for line in lines if re.match(r'  (c\d+|k\d\d) ', line)]
         expect(shown == [f'k{k:02d}' for k in range(20)] + names[1:50], shown)
+        t.run('data', 'stats', 'm.yaml', '--html', 'page.html')
+        page = t.read('page.html').decode()
+        expect(re.findall(r'and \d+ more class\w*', page) == page_told, page)
+        expect([k for k in range(classes) if f'<td>k{k:02d}</td>' in page] == list(range(min(classes, 30))), page)
         made = t.run('data', 'stats', 'm.yaml', '--json').json
         expect(len(made['columns']) == beside + 1 and len(made['class_counts']) == classes, made)
 
