@@ -288,11 +288,65 @@ static void ranks_meet_through_what_fits(void **state)
     }
 }
 
+static const struct seqlstm_device_info devices[] = {{.domain = "host", .device_class = "cpu:avx2"},
+                                                     {.domain = "cuda:1", .device_class = "cuda:90"}};
+
+const struct seqlstm_device_info *__wrap_sl_backend_get_device(const struct sl_backend *backend, uint32_t index);
+
+const struct seqlstm_device_info *__wrap_sl_backend_get_device(const struct sl_backend *backend, uint32_t index)
+{
+    (void)backend;
+    return &devices[index];
+}
+
+/* Steps in pieces are refused by the first operation that would run on a device; batches may be divided there. */
+static void pieces_stay_on_processors(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *model;
+        uint32_t devices[3]; /* of each operation */
+        const char *named;   /* NULL: it is fine */
+    } rows[] = {
+        {MODEL("pieces: 2", ""), {0, 0, 0}, NULL},
+        {MODEL("pieces: 2", ""), {0, 1, 1}, "middle"},
+        {MODEL("pipeline: 2", ""), {0, 0, 1}, "last"},
+        {MODEL("shards: 4, pieces: 2", ""), {1, 0, 0}, "first"},
+        {MODEL("data: 2", ""), {1, 1, 1}, NULL},
+        {MODEL("shards: 4", ""), {1, 1, 1}, NULL},
+        {MODEL("data: 2, pipeline: 2", ""), {0, 0, 0}, NULL},
+    };
+    static const char *const names[] = {"first", "middle", "last"};
+    for (size_t r = 0; r < sizeof rows / sizeof *rows; r++) {
+        struct loaded m = load_clean(rows[r].model);
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct sl_node nodes[3];
+        struct sl_call calls[3];
+        char expected[200];
+        for (int c = 0; c < 3; c++) {
+            nodes[c] = (struct sl_node){.name = names[c]};
+            calls[c] = (struct sl_call){.node = &nodes[c], .device = rows[r].devices[c]};
+        }
+        struct sl_plan plan = {.calls = calls, .call_count = 3};
+        struct sl_session session = {.model = m.model, .train.plan = &plan};
+        const seqlstm_status status = sl_session_check_division(&session, &err);
+        assert_int_equal(status, rows[r].named ? SEQLSTM_UNSUPPORTED : SEQLSTM_OK);
+        snprintf(expected, sizeof expected,
+                 "pieces and pipelines run on processors only, and `%s` would run on cuda:90; use --set device=cpu, or "
+                 "`data` alone",
+                 rows[r].named);
+        if (rows[r].named)
+            assert_string_equal(err.message, expected);
+        unload(&m);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_are_shared_out),
         cmocka_unit_test(pieces_are_those_of_the_model_or_the_plan),
+        cmocka_unit_test(pieces_stay_on_processors),
         cmocka_unit_test(numbers_that_do_not_fit_are_told),
         cmocka_unit_test(gradients_are_exchanged_beside_where_a_core_is_free),
         cmocka_unit_test(each_rank_has_its_gpu),
