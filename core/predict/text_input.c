@@ -67,8 +67,9 @@ static seqlstm_status check(const struct sl_predictor *predictor, const struct s
         &predictor->made.plans[decodes ? SL_USE_ENCODER : SL_USE_WHOLE].graph->facts.envelope;
     const int64_t most = decodes ? envelope->source_steps : envelope->steps;
     if (sl_dataset_get_records(data) != count)
-        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld texts make %lld records: one of them is blank or is several",
-                     (long long)count, (long long)sl_dataset_get_records(data));
+        SEQLSTM_FAIL(err, SEQLSTM_INVALID_ARGUMENT, "%lld text%s %lld record%s: one is blank or is several",
+                     (long long)count, count == 1 ? " makes" : "s make", (long long)sl_dataset_get_records(data),
+                     sl_dataset_get_records(data) == 1 ? "" : "s");
     for (int64_t r = 0; r < count; r++) {
         const int64_t length = decodes ? sl_dataset_get_source_length(data, r) : sl_dataset_get_length(data, r);
         if (length > most)

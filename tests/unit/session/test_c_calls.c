@@ -351,7 +351,7 @@ static void show_whole(struct seqlstm_predictor *predictor, const void *x)
 static void show_replies(struct seqlstm_predictor *predictor, const char *const texts[4])
 {
     static const size_t bytes[] = {3, 1, 4, 2};
-    static const char *const wrong[] = {"", "a\nb", "\na", "a\n\nb", "a\n", "\xff", "a \xE2\x98\x83 day"};
+    static const char *const wrong[] = {"", "a\nb", "\na", "a\n\nb", "a\n", "\xff", "a \xE2\x98\x83 day", " "};
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct seqlstm_context *context = NULL;
     int calls = 2;
@@ -362,7 +362,7 @@ static void show_replies(struct seqlstm_predictor *predictor, const char *const 
     say("two of them", seqlstm_predict_texts(context, texts, NULL, 4, say_reply, &calls, &err), &err);
     say("no texts", seqlstm_predict_texts(context, texts, NULL, 0, say_reply, NULL, &err), &err);
     say("less than no texts", seqlstm_predict_texts(context, texts, NULL, -1, say_reply, NULL, &err), &err);
-    for (int k = 0; k < 7; k++)
+    for (int k = 0; k < 8; k++)
         say("a wrong text", seqlstm_predict_texts(context, wrong + k, NULL, 1, say_reply, NULL, &err), &err);
     seqlstm_context_close(context);
 }
