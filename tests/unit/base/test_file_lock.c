@@ -16,6 +16,7 @@
 #include "base/system/clock.h"
 #include "base/system/file.h"
 #include "base/system/file_lock.h"
+#include "base/system/file_writer.h"
 #include "descriptors.h"
 #include "ok.h"
 #include "oom.h"
@@ -81,6 +82,27 @@ static void a_lock_has_one_holder(void **state)
     assert_false(sl_file_exists("elsewhere"));
     assert_int_equal(unlink("lock"), 0);
     assert_int_equal(sl_file_lock_take("none/lock", &lock, &why), SEQLSTM_NOT_FOUND);
+}
+
+/* What a holder that was killed has left there, however long, is replaced. */
+static void the_text_of_an_earlier_holder_goes(void **state)
+{
+    (void)state;
+    static const char left[] = "process 7 on a-computer-with-a-very-long-name-that-is-hard-to-type since 2020-01-01 "
+                               "00:00:00 UTC, and more than fits\nand a second line\n";
+    struct sl_file_lock *lock = NULL;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    char *text = NULL, expected[64];
+    size_t bytes = 0;
+    ok(sl_file_write("lock", left, strlen(left), &err), &err);
+    ok(sl_file_lock_take("lock", &lock, &err), &err);
+    ok(sl_file_read("lock", 1000, &text, &bytes, &err), &err);
+    snprintf(expected, sizeof expected, "process %ld on ", (long)getpid());
+    assert_memory_equal(text, expected, strlen(expected));
+    assert_true(bytes > 5 && memcmp(text + bytes - 5, " UTC\n", 5) == 0);
+    assert_ptr_equal(memchr(text, '\n', bytes), text + bytes - 1);
+    free(text);
+    sl_file_lock_release(lock);
 }
 
 /* A process that was killed is a zombie, and then gone, while something of it still holds its lock: here a child, for
@@ -285,6 +307,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_lock_has_one_holder, begin, end),
+        cmocka_unit_test_setup_teardown(the_text_of_an_earlier_holder_goes, begin, end),
         cmocka_unit_test_setup_teardown(an_ending_holder_is_waited_for, begin, end),
         cmocka_unit_test_setup_teardown(a_holder_elsewhere_is_no_process_here, begin, end),
         cmocka_unit_test_setup_teardown(numbers_of_no_process_name_none, begin, end),

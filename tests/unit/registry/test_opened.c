@@ -200,6 +200,19 @@ static void a_wrong_setting_is_pointed_out(void **state)
                  "option 'order' of plain is 'ro', expected row|column (What comes first.)");
     plain_expect(any, (struct sl_registry_entry){.settings = &more, .setting_count = 1}, SL_BACKEND_REFUSED,
                  "option 'order' of plain is 'rows', expected row|column (What comes first.)");
+    static const struct {
+        const char *value;
+        bool fits;
+    } tiles[] = {{"1", true},   {"64", true},   {"0", false},  {"65", false},
+                 {"-1", false}, {"8.5", false}, {"8x", false}, {"", false}};
+    for (size_t k = 0; k < sizeof tiles / sizeof *tiles; k++) { /* both ends are in a range */
+        const struct seqlstm_setting tile = {"tile", tiles[k].value};
+        char reason[100];
+        snprintf(reason, sizeof reason, "option 'tile' of plain is '%s', expected int 1..64 (Rows at a time.)",
+                 tiles[k].value);
+        plain_expect(any, (struct sl_registry_entry){.settings = &tile, .setting_count = 1},
+                     tiles[k].fits ? SL_BACKEND_OK : SL_BACKEND_REFUSED, tiles[k].fits ? NULL : reason);
+    }
     plain.table.option_count = 0;
     plain_expect(any, (struct sl_registry_entry){.settings = &far, .setting_count = 1}, SL_BACKEND_REFUSED,
                  "plain has no option 'colour'; it has no options");
