@@ -32,7 +32,8 @@ seqlstm_status sl_record_note_change(struct sl_arena *arena, struct sl_backend_r
     if (changes & (SL_CHANGED_MODE | SL_CHANGED_FOLDER | SL_CHANGED_LOCALE | SL_CHANGED_HANDLER | SL_CHANGED_FILE |
                    SL_CHANGED_DESCRIPTOR))
         return sl_record_refuse(arena, record, SL_BACKEND_REFUSED, err, "its %s %s", function, change);
-    return warn(arena, record, err, "its %s %s; seqlstm undid it", function, change);
+    return warn(arena, record, err, "its %s %s%s", function, change,
+                changes & SL_CHANGED_FOR_GOOD ? "" : "; seqlstm undid it");
 }
 
 seqlstm_status sl_record_note_output(struct sl_arena *arena, struct sl_backend_record *record, const char *function,

@@ -81,7 +81,7 @@ static SEQLSTM_PRINTF(4, 5) void add(struct finding *f, uint32_t change, bool re
                          f->changes ? ", " : "", words, restored ? "" : " (which could not be restored)");
         f->length_bytes = strlen(f->text);
     }
-    f->changes |= change;
+    f->changes |= change | (restored ? 0 : SL_CHANGED_FOR_GOOD);
 }
 
 static void check_mode(const struct sl_process_guard *guard, struct finding *f)

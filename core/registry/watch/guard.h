@@ -35,9 +35,10 @@ enum {
     SL_CHANGED_ENVIRONMENT = 1u << 5,
     SL_CHANGED_UMASK = 1u << 6,
     SL_CHANGED_LIMIT = 1u << 7,
-    SL_CHANGED_FILE = 1u << 8,       /* stdin, stdout or stderr was closed or replaced */
-    SL_CHANGED_TIMER = 1u << 9,      /* one was started, whose signal would end the process */
-    SL_CHANGED_DESCRIPTOR = 1u << 10 /* descriptors of the guard itself were closed, and so maybe any */
+    SL_CHANGED_FILE = 1u << 8,        /* stdin, stdout or stderr was closed or replaced */
+    SL_CHANGED_TIMER = 1u << 9,       /* one was started, whose signal would end the process */
+    SL_CHANGED_DESCRIPTOR = 1u << 10, /* descriptors of the guard itself were closed, and so maybe any */
+    SL_CHANGED_FOR_GOOD = 1u << 11    /* beside the others: something of it could not be restored */
 };
 
 /* An open file, remembered so that it can be opened again: a duplicate of its descriptor, or -1. */

@@ -190,7 +190,7 @@ static void report(const struct sl_watched_call *call, uint32_t change, const ch
     if ((told & change) != change || atomic_load(&guards_all))
         sl_log_printf(log, SL_LOG_WARN, "the backend %s misbehaves: its %s %s%s", call->running.plugin,
                       sl_plugin_function_name(call->running.function), text,
-                      change == CHANGED_OUTPUT ? "" : "; seqlstm undid it");
+                      change & (CHANGED_OUTPUT | SL_CHANGED_FOR_GOOD) ? "" : "; seqlstm undid it");
 }
 
 static void check_output(struct sl_watched_call *call)

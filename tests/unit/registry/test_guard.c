@@ -435,7 +435,7 @@ static void changes_are_told_in_full(void **state)
     }
     sl_process_guard_begin(&guard);
     close(guard.folder.duplicate);
-    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_DESCRIPTOR);
+    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_DESCRIPTOR | SL_CHANGED_FOR_GOOD);
     assert_string_equal(text, "closed files of the program (which could not be restored)");
     if (before.rlim_max <= before.rlim_cur)
         return;
@@ -443,12 +443,13 @@ static void changes_are_told_in_full(void **state)
     sl_process_guard_begin(&guard);
     after = (struct rlimit){.rlim_cur = before.rlim_cur, .rlim_max = before.rlim_cur};
     assert_int_equal(setrlimit(RLIMIT_CORE, &after), 0);
-    assert_int_equal(sl_process_guard_end(&guard, text, sizeof text), SL_CHANGED_LIMIT);
+    const uint32_t told = sl_process_guard_end(&guard, text, sizeof text);
     getrlimit(RLIMIT_CORE, &after);
+    const bool restored = after.rlim_max == before.rlim_max;
+    assert_int_equal(told, restored ? SL_CHANGED_LIMIT : SL_CHANGED_LIMIT | SL_CHANGED_FOR_GOOD);
     assert_true(after.rlim_cur == before.rlim_cur);
-    assert_string_equal(text, after.rlim_max == before.rlim_max
-                                  ? "changed the limit of the core files"
-                                  : "changed the limit of the core files (which could not be restored)");
+    assert_string_equal(text, restored ? "changed the limit of the core files"
+                                       : "changed the limit of the core files (which could not be restored)");
 }
 
 /* When it is loaded: the rest only warns, of everything that it did. */
@@ -460,7 +461,7 @@ static void changes_that_could_make_results_wrong_refuse_a_plugin(void **state)
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_arena arena;
     sl_arena_init(&arena);
-    for (uint32_t change = 1; change <= SL_CHANGED_DESCRIPTOR; change *= 2) {
+    for (uint32_t change = 1; change <= SL_CHANGED_FOR_GOOD; change *= 2) {
         struct sl_backend_record record = {.status = SL_BACKEND_OK};
         ok(sl_record_note_output(&arena, &record, "query", "wrote", &err), &err);
         ok(sl_record_note_change(&arena, &record, change | SL_CHANGED_MASK, "open", "did that", &err), &err);
@@ -471,7 +472,9 @@ static void changes_that_could_make_results_wrong_refuse_a_plugin(void **state)
         } else {
             assert_int_equal(record.status, SL_BACKEND_OK);
             assert_null(record.reason);
-            assert_string_equal(record.warning, "its query wrote; its open did that; seqlstm undid it");
+            assert_string_equal(record.warning, change == SL_CHANGED_FOR_GOOD
+                                                    ? "its query wrote; its open did that"
+                                                    : "its query wrote; its open did that; seqlstm undid it");
         }
     }
     sl_arena_deinit(&arena);

@@ -206,18 +206,23 @@ static void closed_files_are_damage(void **state)
     for (int k = 0; k <= SL_GUARD_FILES; k++) {
         struct sl_watched_call call;
         struct sl_watched_code code;
-        damage[0] = 0;
+        damage[0] = reports[0] = 0;
         sl_watch_report_to(ids[k], &sink);
         sl_watch_begin(&call, ids[k], SL_FUNCTION_OPEN);
         close(pick(call.guard, k));
         sl_watch_end(&call);
+        snprintf(expected, sizeof expected,
+                 "the backend %s misbehaves: its open closed files of the program (which could not be restored)\n",
+                 ids[k]);
+        assert_string_equal(reports, expected);
         snprintf(expected, sizeof expected, "the backend %s is faulty: its open closed files of the program", ids[k]);
         assert_string_equal(damage, expected);
         assert_int_equal(descriptors_count(), before);
         damage[0] = 0;
         sl_watch_begin_code(&code);
         close(pick(&code.guard, k));
-        assert_int_equal(sl_watch_end_code(&code, ids[k], SL_FUNCTION_QUERY), SL_CHANGED_DESCRIPTOR);
+        assert_int_equal(sl_watch_end_code(&code, ids[k], SL_FUNCTION_QUERY),
+                         SL_CHANGED_DESCRIPTOR | SL_CHANGED_FOR_GOOD);
         snprintf(expected, sizeof expected, "the backend %s is faulty: its query closed files of the program", ids[k]);
         assert_string_equal(damage, expected);
         assert_string_equal(code.change, "closed files of the program (which could not be restored)");
