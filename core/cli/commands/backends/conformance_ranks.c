@@ -14,12 +14,12 @@
 #include "registry/search.h"
 #include "session/record/collectives.h"
 
-enum { RANKS_MOST = 64, RESULT_FILE = 3, LISTED_MOST = 64, LAUNCHER_WORDS = 24 };
+enum { RANKS_MOST = 64, RESULT_FILE = 3, LAUNCHER_WORDS = 24 };
 
 struct state {
     struct cli_context *cli;
     struct sl_collectives_kit_request request;
-    const char *cases[LISTED_MOST];
+    const char *cases[CLI_VALUES_MAX];
     const char *worker[24];
     const char *launcher[LAUNCHER_WORDS + 1];
     char *launcher_text;
@@ -86,7 +86,7 @@ static int read_flags(struct state *s)
     s->request.full = cli_has(cli, "full");
     s->request.times = cli_has(cli, "bench");
     for (int i = 0; i < cli->values.count; i++)
-        if (strcmp(cli->values.items[i].flag->name, "case") == 0 && s->request.case_count < LISTED_MOST)
+        if (strcmp(cli->values.items[i].flag->name, "case") == 0)
             s->cases[s->request.case_count++] = cli->values.items[i].value;
     s->request.cases = s->cases;
     s->request.connection = (struct sl_connection_request){.name = s->file,
