@@ -127,6 +127,9 @@ static void every_word_of_the_state_is_kept(void **state)
     }
 }
 
+#define LISTS   "`trigger.recent or best_entries`"
+#define CLASSES "`epoch_sums.classes (or another count of classes)`"
+
 /* A list that is longer or shorter than what it describes, or holds something else, is told by its name; so is a member
  * of another type. */
 static void lists_of_another_length_are_told(void **state)
@@ -135,22 +138,21 @@ static void lists_of_another_length_are_told(void **state)
     static const struct {
         const char *had, *has, *named;
     } cases[] = {
-        {"[100,0.25]", "[100,0.25,1]", "`trigger.recent or best_entries`"},
-        {"[100,0.25]", "[100]", "`trigger.recent or best_entries`"},
-        {"[1e-300,", "[1,1e-300,", "`trigger.recent or best_entries`"},
-        {"[1e-300,", "[", "`trigger.recent or best_entries`"},
-        {"[[2,3,4]", "[[2,3,4,5]", "`epoch_sums.classes (or another count of classes)`"},
-        {"[[2,3,4]", "[[2,3]", "`epoch_sums.classes (or another count of classes)`"},
-        {"[[2,3,4]", "[[null,3,4]", "`epoch_sums.classes (or another count of classes)`"},
-        {"[[2,3,4]", "[[2,null,4]", "`epoch_sums.classes (or another count of classes)`"},
-        {"[[2,3,4]", "[[2,3,null]", "`epoch_sums.classes (or another count of classes)`"},
-        {"\"epoch_sums.classes\":[", "\"epoch_sums.classes\":7,\"x\":[",
-         "`epoch_sums.classes (or another count of classes)`"},
-        {"\"best_entries\":[", "\"best_entries\":{},\"x\":[", "`trigger.recent or best_entries`"},
-        {"\"trigger.recent\":[", "\"trigger.recent\":\"\",\"x\":[", "`trigger.recent or best_entries`"},
-        {"[1e-300,", "[\"infinity\",", "`trigger.recent or best_entries`"},
-        {"[100,0.25]", "[-1,0.25]", "`trigger.recent or best_entries`"},
-        {"[100,0.25]", "[100,null]", "`trigger.recent or best_entries`"},
+        {"[100,0.25]", "[100,0.25,1]", LISTS},
+        {"[100,0.25]", "[100]", LISTS},
+        {"[100,0.25]", "[-1,0.25]", LISTS},
+        {"[100,0.25]", "[100,null]", LISTS},
+        {"[1e-300,", "[1,1e-300,", LISTS},
+        {"[1e-300,", "[", LISTS},
+        {"[1e-300,", "[\"infinity\",", LISTS},
+        {"\"best_entries\":[", "\"best_entries\":{},\"x\":[", LISTS},
+        {"\"trigger.recent\":[", "\"trigger.recent\":\"\",\"x\":[", LISTS},
+        {"[[2,3,4]", "[[2,3,4,5]", CLASSES},
+        {"[[2,3,4]", "[[2,3]", CLASSES},
+        {"[[2,3,4]", "[[null,3,4]", CLASSES},
+        {"[[2,3,4]", "[[2,null,4]", CLASSES},
+        {"[[2,3,4]", "[[2,3,null]", CLASSES},
+        {"\"epoch_sums.classes\":[", "\"epoch_sums.classes\":7,\"x\":[", CLASSES},
         {"\"updates\":", "\"updates\":0.5,\"x\":", "`updates`"},
         {"\"applied\":", "\"applied\":-1,\"x\":", "`applied`"},
         {"\"skipped\":", "\"skipped\":2305843009213693952,\"x\":", "`skipped`"},
@@ -373,48 +375,6 @@ static void a_state_and_its_tensors_belong_together(void **state)
     }
 }
 
-/* Only files that say what they are, in the version that is read, are checkpoints. */
-static void checkpoints_say_what_they_are(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *format, *version, *message; /* NULL: there is none; no message: it is one */
-    } rows[] = {
-        {"seqlstm.checkpoint", "1", NULL},
-        {"seqlstm.checkpoint", "2", "is a checkpoint of version 2, this program reads version 1; use the version of "},
-        {"seqlstm.checkpoint", "10",
-         "is a checkpoint of version 10, this program reads version 1; use the version of "},
-        {"seqlstm.checkpoint", NULL, "is a checkpoint of version ?, this program reads version 1; use the version of "},
-        {"seqlstm.weights", "1", "is no checkpoint of seqlstm"},
-        {"seqlstm.checkpoints", "1", "is no checkpoint of seqlstm"},
-        {NULL, "1", "is no checkpoint of seqlstm"},
-    };
-    static const float data[1] = {5};
-    const struct sl_safetensors_entry entry = {
-        .name = "dense.bias", .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {1}, .data = data};
-    char path[256], expected[400];
-    snprintf(path, sizeof path, "%s", scratch_path("said"));
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-        struct sl_safetensors_text texts[2];
-        struct sl_safetensors *file = NULL;
-        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-        int32_t count = 0;
-        if (rows[i].format)
-            texts[count++] = (struct sl_safetensors_text){"format", rows[i].format};
-        if (rows[i].version)
-            texts[count++] = (struct sl_safetensors_text){"version", rows[i].version};
-        const struct sl_safetensors_content content = {&entry, 1, texts, count, true};
-        assert_int_equal(sl_safetensors_write(path, &content, &err), SEQLSTM_OK);
-        const seqlstm_status status = sl_checkpoint_open(path, &file, &err);
-        assert_int_equal(status, rows[i].message ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK);
-        snprintf(expected, sizeof expected, "`%s` %s", path, rows[i].message ? rows[i].message : "");
-        if (rows[i].message && strncmp(err.message, expected, strlen(expected)) != 0)
-            fail_msg("row %zu: %s", i, err.message);
-        assert_true((file == NULL) == (rows[i].message != NULL));
-        sl_safetensors_close(file);
-    }
-}
-
 /* What does not fit is named: the group of tensors or the parameter, its type and both shapes. */
 static void what_does_not_fit_is_named(void **state)
 {
@@ -604,7 +564,6 @@ int main(void)
         cmocka_unit_test(checkpoints_must_fit),
         cmocka_unit_test(all_states_of_an_optimizer_are_kept),
         cmocka_unit_test(a_state_and_its_tensors_belong_together),
-        cmocka_unit_test(checkpoints_say_what_they_are),
         cmocka_unit_test(what_does_not_fit_is_named),
         cmocka_unit_test(averaged_weights_are_preferred),
         cmocka_unit_test(the_newest_whole_checkpoint_is_opened),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The files of a run: weights and event files; what is damaged or foreign is told. */
+/* The files of a run: weights, checkpoints and event files; what is damaged or foreign is told. */
 #include <dirent.h>
 #include <errno.h>
 #include <math.h>
@@ -17,6 +17,7 @@
 #include "base/system/file_writer.h"
 #include "oom.h"
 #include "scratch.h"
+#include "train/checkpoint/checkpoint.h"
 #include "train/checkpoint/weights.h"
 #include "train/tensorboard_log.h"
 #include "train_fake.h"
@@ -50,6 +51,57 @@ static void weights_come_back(void **state)
     assert_int_equal(sl_safetensors_find(file, "dense.w")->rank, 2);
     assert_int_equal(sl_safetensors_find(file, "frozen.w")->rank, 2);
     sl_safetensors_close(file);
+}
+
+/* Only files that say what they are, in the version that is read, are checkpoints. */
+static void checkpoints_say_what_they_are(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *format, *version, *message; /* NULL: there is none; no message: it is one */
+    } rows[] = {
+        {"seqlstm.checkpoint", "1", NULL},
+        {"seqlstm.checkpoint", "2", "is a checkpoint of version 2, this program reads version 1; use the version of "},
+        {"seqlstm.checkpoint", "10",
+         "is a checkpoint of version 10, this program reads version 1; use the version of "},
+        {"seqlstm.checkpoint", NULL, "is a checkpoint of version ?, this program reads version 1; use the version of "},
+        {"seqlstm.weights", "1", "is no checkpoint of seqlstm"},
+        {"seqlstm.checkpoints", "1", "is no checkpoint of seqlstm"},
+        {NULL, "1", "is no checkpoint of seqlstm"},
+    };
+    static const float data[1] = {5};
+    const struct sl_safetensors_entry entry = {
+        .name = "dense.bias", .dtype = SL_SAFETENSORS_F32, .rank = 1, .shape = {1}, .data = data};
+    struct sl_train_state state = {.updates = 77};
+    struct fake_params params;
+    char path[256], expected[400];
+    fake_params_init(&params);
+    snprintf(path, sizeof path, "%s", scratch_path("said"));
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct sl_safetensors_text texts[2];
+        struct sl_safetensors *file = NULL;
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        int32_t count = 0;
+        if (rows[i].format)
+            texts[count++] = (struct sl_safetensors_text){"format", rows[i].format};
+        if (rows[i].version)
+            texts[count++] = (struct sl_safetensors_text){"version", rows[i].version};
+        const struct sl_safetensors_content content = {&entry, 1, texts, count, true};
+        assert_int_equal(sl_safetensors_write(path, &content, &err), SEQLSTM_OK);
+        const seqlstm_status status = sl_checkpoint_open(path, &file, &err);
+        assert_int_equal(status, rows[i].message ? SEQLSTM_CORRUPT_DATA : SEQLSTM_OK);
+        snprintf(expected, sizeof expected, "`%s` %s", path, rows[i].message ? rows[i].message : "");
+        if (rows[i].message && strncmp(err.message, expected, strlen(expected)) != 0)
+            fail_msg("row %zu: %s", i, err.message);
+        assert_true((file == NULL) == (rows[i].message != NULL));
+        if (file) { /* but it lacks what else a checkpoint has */
+            const struct sl_checkpoint_target target = {.params = &params.params, .state = &state};
+            assert_int_equal(sl_checkpoint_load(file, &target, &err), SEQLSTM_CORRUPT_DATA);
+            assert_string_equal(err.message, "the checkpoint holds no state of a run");
+            assert_true(params.params.version == 0 && state.updates == 77);
+        }
+        sl_safetensors_close(file);
+    }
 }
 
 /* Weights that were damaged are not used, though they are no checkpoint. */
@@ -136,6 +188,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(weights_come_back),
+        cmocka_unit_test(checkpoints_say_what_they_are),
         cmocka_unit_test(damaged_weights_are_refused),
         cmocka_unit_test(foreign_weights_are_told),
         cmocka_unit_test(logs_for_tensorboard_do_not_meet),
