@@ -5,6 +5,7 @@
  * buffers of the host are refused.
  *
  * FAKE_NCCL_VERSION=N          the version that it tells
+ * FAKE_NCCL_LAST=TEXT          what it says about the last error; `none`: no text at all
  * FAKE_NCCL_FAIL=RANK,CALL     on that rank exchanges from this one on fail, as if another host could not be reached
  * FAKE_NCCL_SLOW=RANK,MS       that rank begins each exchange so much later
  * FAKE_NCCL_BUSY=N             every N-th exchange is still being prepared when its call returns, as may happen to NCCL
@@ -346,8 +347,9 @@ EXPORT const char *ncclGetErrorString(int result)
 
 EXPORT const char *ncclGetLastError(struct ncc_comm *comm)
 {
+    const char *text = getenv("FAKE_NCCL_LAST");
     (void)comm;
-    return "said the fake";
+    return text == NULL ? "said the fake" : strcmp(text, "none") == 0 ? NULL : text;
 }
 
 /* The file stays open as long as the process lives; the others open it through /proc. */
