@@ -348,6 +348,32 @@ static void options_have_their_effect(void **state)
     instance = usual;
 }
 
+/* Of each number type; the error model of docs/numerics.md for four steps of two layers. */
+static void rounding_explains_more_where_numbers_have_fewer_bits(void **state)
+{
+    static const struct {
+        uint32_t dtype;
+        double least, most;
+    } rows[] = {{SEQLSTM_DTYPE_FLOAT32, 2e-5, 5e-5},
+                {SEQLSTM_DTYPE_TF32, 0.03, 0.033},
+                {SEQLSTM_DTYPE_FLOAT16, 0.03, 0.033},
+                {SEQLSTM_DTYPE_BFLOAT16, 0.24, 0.26}};
+    (void)state;
+    setenv("FAKE_CUDNN_RESERVE", "biased", 1);
+    for (size_t k = 0; k < sizeof rows / sizeof *rows; k++) {
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        struct seqlstm_op *op = NULL;
+        struct seqlstm_recurrent_desc d = describe(STEPS + 30, SEQLSTM_MODE_TRAINING); /* not tried before */
+        d.head.dtype_compute = rows[k].dtype;
+        assert_int_equal(table->op_create(instance, 0, &d.head, "small_h+standard", &op, &err), SEQLSTM_UNSUPPORTED);
+        const char *at = strstr(err.message, "where rounding explains ");
+        const double explained = at != NULL ? atof(at + strlen("where rounding explains ")) : -1;
+        if (!(explained >= rows[k].least && explained <= rows[k].most))
+            fail_msg("row %zu: `%s`", k, err.message);
+    }
+    unsetenv("FAKE_CUDNN_RESERVE");
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -361,6 +387,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_pair_runs_the_sequences_that_it_was_checked_for),
         cmocka_unit_test(a_binding_must_fit_its_descriptor),
         cmocka_unit_test(options_have_their_effect),
+        cmocka_unit_test(rounding_explains_more_where_numbers_have_fewer_bits),
     };
     return run_with(argc, argv, tests, sizeof tests / sizeof *tests);
 }
