@@ -28,6 +28,8 @@ echo '{"what": "graph node", "size": 1, "threads": 256, "us": 0.49}'
 # Programs of NVIDIA. The sanitizer needs a GPU of its own, so here it only runs what it is given.
 PROGRAMS = {'nvidia-smi': f'#!/bin/sh\necho "{DEVICE}"\n',
             'compute-sanitizer': '#!/bin/sh\n[ "$1 $3" = "--tool --error-exitcode" ] || exit 5\nshift 4\nexec "$@"\n'}
+# What bundle.sh compresses with: quickly, as the archive is only read here.
+GZIP = '#!/bin/sh\nPATH=/bin:/usr/bin exec gzip -1 "$@"\n'
 # Smaller models of the bundle: what replaces what in the files of configs/.
 CONFIGS = {'ptb-small': [(r'\b200\b', '4'), ('epochs: 13', 'epochs: 2'), ('bptt: 20', 'bptt: 4'), ('batch_size: 20', 'batch_size: 2')],
            'ptb-medium': [(r'\b650\b', '4'), ('epochs: 39', 'epochs: 2'), ('bptt: 35', 'bptt: 4'), ('batch_size: 20', 'batch_size: 2')],
@@ -69,8 +71,10 @@ def unpack(folder):
     for part, count in (('train', 120), ('valid', 40), ('test', 40)):
         data.joinpath(f'ptb.{part}.txt').write_text('\n'.join(f'a b{k % 5} c{k % 3}' for k in range(count)) + '\n')
     archive = folder / 'bundle.tar.gz'
+    write_program(folder / 'bin/gzip', GZIP)
     done = subprocess.run([SOURCE / 'tools/bundle.sh', make_build(folder / 'build'), archive], capture_output=True, text=True,
-                          env={**os.environ, 'SEQLSTM_DATA': str(data.parent), 'LD_LIBRARY_PATH': str(EMULATED)})
+                          env={**os.environ, 'SEQLSTM_DATA': str(data.parent), 'LD_LIBRARY_PATH': str(EMULATED),
+                               'PATH': f'{folder / "bin"}:{os.environ["PATH"]}'})
     expect(done.returncode, 0, f'bundle.sh: {done.stdout}{done.stderr}')
     subprocess.run(['tar', '-C', folder, '-xzf', archive], check=True)
     root = folder / 'seqlstm-gpu'
@@ -148,6 +152,7 @@ def check_bundle(folder):
     make_build(folder / 'build')
     # One that writes more than a pipe holds: SIGPIPE would end it if only the beginning was read.
     write_program(folder / 'bin/ldconfig', '#!/bin/sh\nPATH=/sbin:/usr/sbin:/bin:/usr/bin ldconfig "$@" && seq 100000\n')
+    write_program(folder / 'bin/gzip', GZIP)
     whole, without = list_bundle(folder), list_bundle(folder, '--without-text')
     expect({name for name in whole - without if not name.endswith('/')}, texts, 'what --without-text leaves out')
     for script in re.findall(r'"\$tests/(\w+\.py)"', (HERE / 'run.sh').read_text()):
