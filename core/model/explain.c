@@ -279,7 +279,8 @@ static const struct sl_explanation explanations[] = {
     {"E0702", "a run folder that is gone",
      "The run folder was moved, renamed or removed while a process wrote into it.\n"
      "Nothing more was saved. If it was moved, `seqlstm resume` goes on in its new\n"
-     "place, from the last checkpoint. The exit status is 1.\n"},
+     "place, from the last checkpoint. Or something in the process, such as a plugin,\n"
+     "has closed the file `lock` by which it holds the folder. The exit status is 1.\n"},
     {"E0703", "a run folder that leads elsewhere",
      "A file of the run folder is a link, a pipe or a device. Reading or writing it\n"
      "would work on something outside the run, and a run folder may come from\n"

@@ -23,14 +23,19 @@ enum { TRIES_MOST = 100, HOST_BYTES = 65, WAIT_MOST_MS = 3000 };
 struct sl_file_lock {
     char *path;
     int fd;
+    struct stat taken; /* the file */
     bool held;
 };
+
+static bool is_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
 
 static bool names_file(const char *path, int fd)
 {
     struct stat named, opened;
-    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
-           named.st_ino == opened.st_ino;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && is_same_file(&named, &opened);
 }
 
 static void find_host(char host[HOST_BYTES])
@@ -205,6 +210,7 @@ seqlstm_status sl_file_lock_take(const char *path, struct sl_file_lock **out_loc
     }
     lock->held = reason == 0;
     write_holder(lock->fd);
+    fstat(lock->fd, &lock->taken);
     *out_lock = lock;
     return SEQLSTM_OK;
 }
@@ -245,11 +251,19 @@ bool sl_file_lock_is_there(const struct sl_file_lock *lock)
     return names_file(lock->path, lock->fd);
 }
 
+bool sl_file_lock_is_closed(const struct sl_file_lock *lock)
+{
+    struct stat opened;
+    return fstat(lock->fd, &opened) != 0 || !is_same_file(&opened, &lock->taken);
+}
+
 void sl_file_lock_release(struct sl_file_lock *lock)
 {
     if (lock == NULL)
         return;
     if (sl_file_lock_is_there(lock))
         unlink(lock->path);
+    if (sl_file_lock_is_closed(lock))
+        lock->fd = -1; /* it may be another's by now */
     destroy(lock);
 }

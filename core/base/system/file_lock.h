@@ -22,6 +22,9 @@ bool sl_file_lock_is_held(const struct sl_file_lock *lock);
 /* Does `path` still name the locked file? False after the folder was moved, removed or replaced. [any thread] */
 bool sl_file_lock_is_there(const struct sl_file_lock *lock);
 
+/* Has something else in this process, such as a plugin, closed the locked file? [any thread] */
+bool sl_file_lock_is_closed(const struct sl_file_lock *lock);
+
 enum { SL_FILE_LOCK_HOLDER_BYTES = 240 };
 
 /* Does a process hold the lock of the file at `path`? Then `out_holder` says which, in printable ASCII: "process 12 on

@@ -70,7 +70,7 @@ seqlstm_status sl_run_lock_check(struct sl_session *session, struct seqlstm_erro
     if (session->lock == NULL || sl_file_lock_is_there(session->lock))
         return SEQLSTM_OK;
     const struct sl_place place = {.file = session->folder};
-    sl_trainer_fail_moved(session->folder, err);
+    sl_trainer_fail_lock(session->folder, session->lock, err);
     if (session->diagnostics && err)
         sl_session_add_finding_at(session, "E0702", place, err->message);
     return SEQLSTM_IO;

@@ -19,7 +19,7 @@ void sl_run_lock_release(struct sl_session *session);
 seqlstm_status sl_run_lock_refuse(struct sl_session *session, const char *folder, const char *holder,
                                   struct seqlstm_error *err);
 
-/* IO if the folder was moved or removed since it was locked; adds a finding. */
+/* IO if the folder was moved or removed since it was locked, or the lock was closed; adds a finding. */
 seqlstm_status sl_run_lock_check(struct sl_session *session, struct seqlstm_error *err);
 
 #endif

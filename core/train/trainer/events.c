@@ -45,8 +45,13 @@ static void notify(const struct sl_trainer *trainer, void (*tell)(void *, const 
         tell(trainer->request.observer.context, report);
 }
 
-seqlstm_status sl_trainer_fail_moved(const char *folder, struct seqlstm_error *err)
+seqlstm_status sl_trainer_fail_lock(const char *folder, const struct sl_file_lock *lock, struct seqlstm_error *err)
 {
+    if (sl_file_lock_is_closed(lock))
+        SEQLSTM_FAIL(err, SEQLSTM_IO,
+                     "something in this process, such as a plugin, has closed the lock of the run folder %s: nothing "
+                     "more is saved; use `seqlstm resume` without it",
+                     folder);
     SEQLSTM_FAIL(err, SEQLSTM_IO,
                  "the run folder %s was moved or removed while the run went on: nothing more is saved; use `seqlstm "
                  "resume` with its new place",
@@ -58,7 +63,7 @@ static seqlstm_status check_folder(const struct sl_trainer *trainer, struct seql
     const struct sl_trainer_request *request = &trainer->request;
     if (request->lock == NULL || sl_file_lock_is_there(request->lock))
         return SEQLSTM_OK;
-    return sl_trainer_fail_moved(request->folder, err);
+    return sl_trainer_fail_lock(request->folder, request->lock, err);
 }
 
 static seqlstm_status append_row(struct sl_trainer *trainer, const char *split, const char *span,

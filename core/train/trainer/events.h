@@ -17,7 +17,7 @@ bool sl_trainer_judge_sums(struct sl_trainer *trainer, const struct sl_metric_ru
 seqlstm_status sl_trainer_validate(struct sl_trainer *trainer, bool *out_kept, struct seqlstm_error *err);
 seqlstm_status sl_trainer_save(struct sl_trainer *trainer, struct seqlstm_error *err);
 
-/* Returns IO: the run folder was moved or removed while the run went on. */
-seqlstm_status sl_trainer_fail_moved(const char *folder, struct seqlstm_error *err);
+/* Returns IO: the run folder was moved or removed while the run went on, or its lock was closed. */
+seqlstm_status sl_trainer_fail_lock(const char *folder, const struct sl_file_lock *lock, struct seqlstm_error *err);
 
 #endif

@@ -68,7 +68,7 @@ static void a_lock_has_one_holder(void **state)
     assert_memory_equal(why.message, expected, strlen(expected));
     assert_non_null(strstr(why.message, " UTC"));
     assert_int_equal(rename("lock", "moved"), 0);
-    assert_false(sl_file_lock_is_there(lock));
+    assert_false(sl_file_lock_is_there(lock) || sl_file_lock_is_closed(lock));
     assert_int_equal(sl_file_lock_take("lock", &other, &why), SEQLSTM_OK); /* another file */
     assert_false(sl_file_lock_is_there(lock));
     sl_file_lock_release(lock);
@@ -303,6 +303,28 @@ static int leave(void **state)
     return chdir("/") == 0 ? scratch_remove(state) : -1;
 }
 
+/* As by a plugin that closes all descriptors. The number may be another file's by then, which stays open. */
+static void a_lock_that_others_have_closed(void **state)
+{
+    (void)state;
+    for (int again = 0; again < 2; again++) {
+        struct sl_file_lock *lock = NULL;
+        struct seqlstm_error why = SEQLSTM_ERROR_INIT;
+        const int fd = dup(STDIN_FILENO);
+        close(fd); /* the next one to be opened */
+        ok(sl_file_lock_take("lock", &lock, &why), &why);
+        assert_false(sl_file_lock_is_closed(lock));
+        assert_int_equal(close(fd), 0);
+        if (again)
+            assert_int_equal(open("/dev/null", O_RDONLY | O_CLOEXEC), fd);
+        assert_true(sl_file_lock_is_closed(lock));
+        assert_false(sl_file_lock_is_there(lock));
+        sl_file_lock_release(lock);
+        assert_int_equal(close(fd), again ? 0 : -1);
+        assert_int_equal(unlink("lock"), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +337,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_locks_the_text_counts, begin, end),
         cmocka_unit_test_setup_teardown(answers_of_the_system, begin, end),
         cmocka_unit_test_setup_teardown(a_lock_without_memory, begin, end),
+        cmocka_unit_test_setup_teardown(a_lock_that_others_have_closed, begin, end),
     };
     return cmocka_run_group_tests(tests, enter, leave);
 }

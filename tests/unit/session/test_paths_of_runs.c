@@ -220,6 +220,30 @@ static void a_run_has_one_writer(void **state)
     sl_diagnostics_destroy(second.diagnostics);
 }
 
+/* What has become of the lock when the folder was moved, and when a plugin has closed it. */
+static void a_writer_that_lost_its_lock_says_how(void **state)
+{
+    static const char *const told[] = {"the run folder lost was moved or removed while the run went on",
+                                       "has closed the lock of the run folder lost: nothing more is saved"};
+    char folder[] = "lost";
+    (void)state;
+    assert_int_equal(chdir(scratch_folder), 0);
+    put("lost/config.yaml");
+    for (int closed = 0; closed < 2; closed++) {
+        struct sl_session session = {.folder = folder};
+        struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+        const int fd = dup(STDIN_FILENO);
+        close(fd); /* the next one to be opened */
+        ok(sl_run_lock_take(&session, &err), &err);
+        ok(sl_run_lock_check(&session, &err), &err);
+        assert_int_equal(closed ? close(fd) : rename("lost/lock", "lost/was"), 0);
+        assert_int_equal(sl_run_lock_check(&session, &err), SEQLSTM_IO);
+        assert_non_null(strstr(err.message, told[closed]));
+        sl_run_lock_release(&session);
+    }
+    assert_int_equal(unlink("lost/lock") + unlink("lost/was"), 0);
+}
+
 /* Whichever of several checkpoints is a link, the folder is refused, and the link is named. */
 static void a_link_among_checkpoints_is_refused(void **state)
 {
@@ -362,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(a_link_among_checkpoints_is_refused),
         cmocka_unit_test(a_run_has_one_writer),
+        cmocka_unit_test(a_writer_that_lost_its_lock_says_how),
         cmocka_unit_test(a_run_is_found_or_memory_is_short),
         cmocka_unit_test(a_taken_folder_is_refused_for_what_it_is),
     };
