@@ -227,23 +227,30 @@ static struct sl_registry *open_picky(void)
     return registry;
 }
 
-/* Where it is the only one, it is named with its reason and the layer. */
-static void where_no_other_runs_it(void **state)
+/* Picky is the only one, and refuses what is so wide: no plan is made. */
+static void plan_alone(int width, struct seqlstm_error *err)
 {
-    (void)state;
-    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
     struct sl_plan *plan = NULL;
     struct world w;
     open_world(&w, "order");
     struct sl_registry *both = w.registry;
     w.registry = open_picky();
-    refused[7] = true;
-    assert_int_equal(make(&w, &plan, &err), SEQLSTM_UNAVAILABLE);
+    refused[width] = true;
+    assert_int_equal(make(&w, &plan, err), SEQLSTM_UNAVAILABLE);
+    assert_null(plan);
+    sl_registry_destroy(both);
+    close_world(&w);
+}
+
+/* It is named with its reason and the layer. */
+static void where_no_other_runs_it(void **state)
+{
+    (void)state;
+    struct seqlstm_error err = SEQLSTM_ERROR_INIT;
+    plan_alone(7, &err);
     assert_non_null(strstr(err.message, "no listed backend runs `b` (recurrent): picky: "));
     assert_non_null(strstr(err.message, "width 7 is odd"));
     assert_int_equal(strncmp(err.where, "m.yaml:5:", 9), 0);
-    sl_registry_destroy(both);
-    close_world(&w);
 }
 
 /* An operation of the update is of no layer: it stands where the training is described. */
@@ -251,19 +258,10 @@ static void where_no_other_runs_the_update(void **state)
 {
     (void)state;
     struct seqlstm_error err = SEQLSTM_ERROR_INIT;
-    struct sl_plan *plan = NULL;
-    struct world w;
-    open_world(&w, "order");
-    struct sl_registry *both = w.registry;
-    w.registry = open_picky();
-    refused[MOST] = true;
-    assert_int_equal(make(&w, &plan, &err), SEQLSTM_UNAVAILABLE);
-    assert_null(plan);
+    plan_alone(MOST, &err);
     assert_non_null(strstr(err.message, "no listed backend runs `update` (optimizer): picky: "));
     assert_non_null(strstr(err.message, "width 64 is odd"));
     assert_string_equal(err.where, "m.yaml:7:1");
-    sl_registry_destroy(both);
-    close_world(&w);
 }
 
 /* Whichever operation it is asked about. */
