@@ -68,9 +68,14 @@ seqlstm_status sl_failure_no_backend(const struct sl_graph *graph, const struct 
     if (lacks_blas(graph, registry))
         advise_blas(&text);
     seqlstm_error_set(err, SEQLSTM_UNAVAILABLE, __FILE__, __LINE__,
-                      "no backend is loaded%s%s; `seqlstm backends -v` shows where backends were looked for",
-                      sl_buf_text(&text), reference_hint);
+                      "no backend is loaded%s%s%s; `seqlstm backends -v` shows where backends were looked for",
+                      sl_buf_text(&text), reference_hint,
+                      graph->model->all_backends ? "" : ", or leave `backends` out to use all that are found");
     sl_buf_deinit(&text);
+    const struct sl_model *model = graph->model;
+    if (model->backend_count > 0 && model->backends[0].place.line > 0)
+        sl_error_place_set(err, model->backends[0].place.file, model->backends[0].place.line,
+                           model->backends[0].place.column);
     return SEQLSTM_UNAVAILABLE;
 }
 

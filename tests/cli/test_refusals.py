@@ -143,7 +143,10 @@ def test_backends(t):
 
     t.run('plan', 'm.yaml', '--set', 'backends=[cpu-blas, nothing]').says('note: the backend `nothing` was not found')
     t.run('plan', 'm.yaml', '-q', '--set', 'backends=[cpu-blas, nothing]').quiet()
-    refuse(3, '[nothing]', 'no backend is loaded; `nothing`: ', "--set 'backends=[reference]'")
+    refuse(3, '[nothing]', 'no backend is loaded; `nothing`: ', "--set 'backends=[reference]'", '--> --set backends:1:')
+    t.write('none.yaml', TINY + 'backends: [cuda, nvidia]\n')
+    for command in ('plan', 'none.yaml'), ('run', 'none.yaml', '--out', 'none'):
+        t.refuse(3, *command).says('no backend is loaded; `cuda`: ', 'none.yaml:20:12\n', 'backends: [cuda, nvidia]\n')
     # all reasons together are cut at 360 bytes, between words
     refuse(3, f'[{"n" * 71}, o, p]', f'no file libseqlstm_backend_{"n" * 71}.so in any of …; `o`: there')
     refuse(3, f'[{"n" * 72}, o, p, q]', f'no file libseqlstm_backend_{"n" * 72}.so in any …; `o`: there')

@@ -165,8 +165,8 @@ static void without_any_backend(void **state)
     record_count = 0;
     expect(sl_failure_no_backend(&graph, registry, &err), &err, "", "no backend is loaded" BLAS SLOW END);
     record_count = 1;
-    expect(sl_failure_no_backend(&listed, registry, &err), &err, "",
-           "no backend is loaded; `one`: no such card" SLOW END);
+    expect(sl_failure_no_backend(&listed, registry, &err), &err, "m.yaml:7:12",
+           "no backend is loaded; `one`: no such card" SLOW ", or leave `backends` out to use all that are found" END);
     record_count = 4;
     expect(sl_failure_no_backend(&graph, registry, &err), &err, "",
            "no backend is loaded; `one`: no such card; `/x/b.so`: no reason was given; `three`: old" BLAS SLOW END);
