@@ -13,6 +13,12 @@ enum { ENTRIES_MOST = 40 };
     {                                                                                                                  \
         begin "bias_hh_l0" end, "12"                                                                                   \
     }
+#define TWELVE                                                                                                         \
+    {"a", "1"}, {"b", "1"}, {"c", "1"}, {"e", "1"}, {"f", "1"}, {"g", "1"}, {"h", "1"}, {"i", "1"}, {"j", "1"},        \
+        {"k", "1"}, {"l", "1"},                                                                                        \
+    {                                                                                                                  \
+        "m", "1"                                                                                                       \
+    }
 #define DENSE(begin)                                                                                                   \
     {begin "weight", "1,3"},                                                                                           \
     {                                                                                                                  \
@@ -95,37 +101,13 @@ static void names_of_files(void **state)
          "the file holds no `r.weight_ih_l0` for layer `r`; `--rename THEIRS=r` gives the file's name of the layer; it "
          "has rnn.weight_ih_l0, rnn.weight_hh_l0, rnn.bias_ih_l0, rnn.bias_hh_l0, d.weight, d.bias"},
         {SL_CONVENTION_PYTORCH,
-         {{"a", "1"},
-          {"b", "1"},
-          {"c", "1"},
-          {"e", "1"},
-          {"f", "1"},
-          {"g", "1"},
-          {"h", "1"},
-          {"i", "1"},
-          {"j", "1"},
-          {"k", "1"},
-          {"l", "1"},
-          {"m", "1"}},
+         {TWELVE},
          {0},
          SEQLSTM_CORRUPT_DATA,
          "the file holds no `r.weight_ih_l0` for layer `r`; `--rename THEIRS=r` gives the file's name of the layer; it "
          "has a, b, c, e, f, g, h, i, j, k, l, m"},
         {SL_CONVENTION_PYTORCH,
-         {{"a", "1"},
-          {"b", "1"},
-          {"c", "1"},
-          {"e", "1"},
-          {"f", "1"},
-          {"g", "1"},
-          {"h", "1"},
-          {"i", "1"},
-          {"j", "1"},
-          {"k", "1"},
-          {"l", "1"},
-          {"m", "1"},
-          {"n", "1"},
-          {"o", "1"}},
+         {TWELVE, {"n", "1"}, {"o", "1"}},
          {0},
          SEQLSTM_CORRUPT_DATA,
          "the file holds no `r.weight_ih_l0` for layer `r`; `--rename THEIRS=r` gives the file's name of the layer; it "
